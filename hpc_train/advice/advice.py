@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+from hpc_train.base.quantities import Range, exactly
 from hpc_train.base.value import Value
-from hpc_train.base.value_range import Range, exactly
 
 MemoryFit = Literal["yes", "no", "perhaps", "unknown"]
 

@@ -10,7 +10,7 @@ from hpc_train.advice.machine_size import MachineSize
 from hpc_train.base.errors import PlanError
 from hpc_train.sites.gpu_specs import GpuSpec, gpu_spec
 from hpc_train.sites.partition import Partition
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 _SHEET = "the vendor's data sheet"
 _BITS = 8.0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hpc_train.advice.advice import AdviceRow, MeasuredStep, StepForecast
 from hpc_train.advice.program_size import ProgramSize
 from hpc_train.advice.question import DATA_PARALLEL, Question
-from hpc_train.base.value_range import Range
+from hpc_train.base.quantities import Range
 
 # A batch that is divided among ranks is rounded.
 _SAME = 1e-6

@@ -19,8 +19,7 @@ from hpc_train.base.errors import SpecError
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec, SourcedJob
 from hpc_train.jobs.operations import dtype_of, number_of
-from hpc_train.jobs.strategy_costs import OPTIMIZERS
-from hpc_train.jobs.training_strategies import CHECKPOINTING, GPT_SHAPES, MODELS, PRECISIONS
+from hpc_train.jobs.strategies import CHECKPOINTING, GPT_SHAPES, MODELS, OPTIMIZERS, PRECISIONS
 
 TRAINER = "hpc_train.trainer.train"
 _DEFAULTS = {"model": "cnn", "precision": "fp32", "optimizer": "sgd", "checkpointing": "none"}

@@ -1,7 +1,7 @@
 """ProgramSize: what a forecast needs to know of a training, each with its source."""
 
 from hpc_train.base.value import Value
-from hpc_train.jobs.training_strategies import GPT_SHAPES, GptShape, ModelName, PrecisionName
+from hpc_train.jobs.strategies import GPT_SHAPES, GptShape, ModelName, PrecisionName
 
 RESNET50_PARAMETERS = 25_557_032
 # 4.09 billion multiplications and additions forward, for an image of 224 x 224; twice that back.

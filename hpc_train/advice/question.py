@@ -6,8 +6,7 @@ from hpc_train.advice.advice import MeasuredStep
 from hpc_train.advice.machine_size import MachineSize
 from hpc_train.advice.program_size import ProgramSize
 from hpc_train.base.value import Value
-from hpc_train.jobs.strategy_checks import batch_problem, strategy_problem
-from hpc_train.jobs.training_strategies import TrainingRequest
+from hpc_train.jobs.strategies import TrainingRequest, batch_problem, strategy_problem
 
 # In the order of preference: the first that fits needs no other.
 DATA_PARALLEL = ("single", "ddp", "zero1", "fsdp", "hsdp")

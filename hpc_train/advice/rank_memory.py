@@ -11,9 +11,15 @@ from __future__ import annotations
 
 from hpc_train.advice.advice import RankMemory
 from hpc_train.advice.program_size import ProgramSize, block_parameters
-from hpc_train.base.value_range import Range, exactly
-from hpc_train.jobs.strategy_costs import TrainingSize, gradient_bytes, state_bytes
-from hpc_train.jobs.training_strategies import SCHEDULES, GptShape, TrainingRequest
+from hpc_train.base.quantities import Range, exactly
+from hpc_train.jobs.strategies import (
+    SCHEDULES,
+    GptShape,
+    TrainingRequest,
+    TrainingSize,
+    gradient_bytes,
+    state_bytes,
+)
 
 GIB = 2.0**30
 # CUDA's context, its libraries, and for several ranks the buffers of NCCL.

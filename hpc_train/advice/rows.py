@@ -14,9 +14,8 @@ from hpc_train.advice.program_size import ProgramSize
 from hpc_train.advice.question import DATA_PARALLEL, OF_LAYERS, Question, problem_of, request_of
 from hpc_train.advice.rank_memory import GIB, rank_memory, training_size
 from hpc_train.advice.step_time import compute_time, slowest_rank, step_time
-from hpc_train.base.value_range import Range, exactly
-from hpc_train.jobs.strategy_costs import idle_share, sent_bytes
-from hpc_train.jobs.training_strategies import TrainingRequest
+from hpc_train.base.quantities import Range, exactly
+from hpc_train.jobs.strategies import TrainingRequest, idle_share, sent_bytes
 
 # The allocator keeps blocks that it cannot use.
 USABLE = 0.95

@@ -13,7 +13,7 @@ import math
 from hpc_train.advice.advice import MeasuredStep
 from hpc_train.advice.machine_size import MachineSize
 from hpc_train.advice.program_size import ProgramSize
-from hpc_train.base.value_range import Range
+from hpc_train.base.quantities import Range
 from hpc_train.jobs.operations import dtype_of
 
 TERA = 1e12

@@ -19,8 +19,7 @@ from hpc_train.advice.question import DATA_PARALLEL, Question, request_of
 from hpc_train.advice.rank_memory import rank_memory
 from hpc_train.advice.rows import CHECKPOINTED, DATA_KEEPS_UP, fits, make_rows
 from hpc_train.advice.step_time import compute_time, model_flops_utilisation
-from hpc_train.base.quantity_text import TIME, hours_of, quantity_text, range_text
-from hpc_train.base.value_range import Range
+from hpc_train.base.quantities import TIME, Range, hours_of, quantity_text, range_text
 
 FITS = "fits"
 # Below this efficiency the added GPUs are not worth it: the gate of most centres.

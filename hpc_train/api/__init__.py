@@ -2,10 +2,10 @@
 
 Here: the functions and classes that `import hpc_train` offers, in the words of the commands, and
 how a notebook shows them. They print nothing and raise `HpcTrainError`.
-Not here: decisions and files (`pipeline` and the stages), options and printing (`cli`).
+Not here: decisions and files (the subjects below), options and printing (`cli`).
 """
 
 import logging
 
-# Without a handler, Python would print the warnings that the stages log.
+# Without a handler, Python would print the warnings that the package logs.
 logging.getLogger("hpc_train").addHandler(logging.NullHandler())

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hpc_train.base.errors import ArgumentError
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular
 from hpc_train.jobs.override import Override
 from hpc_train.runs.json_files import write_file
 from hpc_train.runs.run import RunFolder

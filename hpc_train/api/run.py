@@ -12,7 +12,7 @@ from hpc_train.api.blocks import Block, Rows, Sentences, Title, Verbatim
 from hpc_train.api.display import ShownText, shown_path, updated_cell
 from hpc_train.api.submitted_runs import SubmittedRuns
 from hpc_train.base.errors import StoreError
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular
 from hpc_train.runs.run import Run
 from hpc_train.runs.run_states import folder_of
 from hpc_train.runs.run_table import HEADS, row, rows, why

@@ -1,13 +1,14 @@
-"""Finds templates, site profiles and data: the folders of a site, and those of the package."""
+"""The folders of a site and of the package: templates, profiles, data, pages of docs/."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.errors import HpcTrainError, UnknownNameError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SYSTEM = Path("/etc/hpctrain")
@@ -108,3 +109,36 @@ def locate(name: str, package: Path) -> Path:
 def _is_checkout(folder: Path) -> bool:
     project = folder / "pyproject.toml"
     return project.is_file() and bool(_OURS.search(project.read_text(encoding="utf-8")))
+
+
+_FIRST = "index"
+
+
+def page_titles() -> dict[str, str]:
+    """Return the title of each page by its name, the first one of the site first.
+
+    Raises:
+        HpcTrainError: the installation has no pages.
+    """
+    paths = sorted(doc_folder().glob("*.md"), key=lambda path: (path.stem != _FIRST, path.stem))
+    return {path.stem: _title(path) for path in paths}
+
+
+def page_text(name: str, commands: Iterable[str] = ()) -> str:
+    """Return a page as Markdown; the name may be that of its file, `docs/events.md`.
+
+    Where there is no such page, the nearest name may also be one of `commands`.
+
+    Raises:
+        UnknownNameError: no page has this name. HpcTrainError: the installation has no pages.
+    """
+    word = Path(name).name.partition("#")[0].removesuffix(".md")
+    titles = page_titles()
+    if word not in titles:
+        raise UnknownNameError("page", word, [*titles, *commands], hint="hpctrain help lists them")
+    return (doc_folder() / f"{word}.md").read_text(encoding="utf-8")
+
+
+def _title(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        return file.readline().removeprefix("# ").strip()

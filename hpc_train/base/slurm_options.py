@@ -10,8 +10,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from hpc_train.base.decode import load_data
 from hpc_train.base.errors import nearest
-from hpc_train.base.typed_values import load_data
 from hpc_train.base.value import Value
 
 # gpu, gpu:4, gpu:a100:4(S:0-1), gpu:1g.10gb:7, gres/gpu=2, nvme:1600G, craynetwork:4

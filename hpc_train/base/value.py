@@ -1,12 +1,152 @@
-"""The base class of all values, and values with the origin of each part."""
+"""The base class of all values, values with the origin of each part, and versions."""
 
+from __future__ import annotations
+
+import re
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from hpc_train.base.errors import nearest
 from hpc_train.base.units import Duration, Memory
-from hpc_train.base.version_ranges import GdrLevel, NodeBounds, Version, VersionBounds
+
+# NCCL's names of the distance between GPU and NIC; older versions used numbers.
+DISTANCES = ("LOC", "PIX", "PXB", "PHB", "SYS")
+_SHORT = r"\d{1,9}(?:\.\d{1,9}){0,3}"
+_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}")
+_VERSION = re.compile(rf"{_NUMBERS.pattern}(?:\.?[-+a-z][-+.A-Za-z0-9]*)?")
+_BOUND = re.compile(rf"^(?P<sign>>=|<=|>|<|)\s*(?P<number>{_SHORT})")
+_ANY_SIGN = re.compile(rf"^(?P<sign>[<>=~^!]*)\s*v?(?P<number>{_SHORT})(?P<plus>\+?)")
+Parts = tuple[int, ...]
+
+
+class GdrLevel(str):
+    """Largest distance of a NIC from a GPU that it reads directly, as NCCL's name."""
+
+    @classmethod
+    def parse(cls, raw: object) -> GdrLevel:
+        """Read one of `DISTANCES`.
+
+        Raises:
+            ValueError: another name, or a number, whose meaning differs between NCCL's versions.
+        """
+        if raw in DISTANCES:
+            return cls(raw)
+        text = str(raw)
+        hint = nearest(text, DISTANCES)
+        if re.fullmatch(r"\d{1,9}", text):
+            word = DISTANCES[min(int(text), len(DISTANCES) - 1)]
+            hint = f", and the numbers have changed their meaning; write {word!r}"
+        raise ValueError(f"{raw!r} is none of NCCL's names {', '.join(DISTANCES)}{hint}")
+
+
+class Version(str):
+    """A version: numbers separated by dots, and an optional suffix."""
+
+    @classmethod
+    def parse(cls, raw: object) -> Version:
+        """Read `2.21.5`, `2.9.1+cu130`, `5.0.0rc2`.
+
+        Raises:
+            ValueError: no numbers, or a bare number, which loses the zero of 2.20.
+        """
+        if isinstance(raw, str) and _VERSION.fullmatch(raw):
+            return cls(raw)
+        quotes = f'; write it in quotes: "{raw}"' if isinstance(raw, (int, float)) else ""
+        raise ValueError(f"{raw!r} is not a version like '2.21.5'{quotes}")
+
+
+class VersionBounds(str):
+    """A range of versions: `>=2.21,<2.30`; a bare `2.21` is any 2.21.x."""
+
+    @classmethod
+    def parse(cls, raw: object) -> VersionBounds:
+        """Parse bounds separated by commas.
+
+        Raises:
+            ValueError: another sign than >, >=, < and <=, or no version behind it.
+        """
+        if isinstance(raw, str) and _is_bounds(raw):
+            return cls(raw)
+        examples = "'2.21', '>=2.21' or '>=2.21,<2.30'"
+        raise ValueError(f"{raw!r} is not a range of versions{_guess(raw)}; write {examples}")
+
+
+class NodeBounds(str):
+    """A range of node counts: `1`, `>1`, `>=2,<16`."""
+
+    @classmethod
+    def parse(cls, raw: object) -> NodeBounds:
+        """Read a number, or bounds with commas between.
+
+        Raises:
+            ValueError: another sign than >, >=, < and <=, or no whole number behind it.
+        """
+        text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
+        if isinstance(text, str) and _is_bounds(text) and "." not in text:
+            return cls(text)
+        examples = "1, '>1' or '>=2,<16', with the quotes"
+        raise ValueError(f"{raw!r} is not a range of node counts{_guess(raw)}; write {examples}")
+
+
+def parts(version: str) -> Parts:
+    """Return the numbers of a version: (2, 9, 1) for `2.9.1+cu130`; the rest is left out."""
+    match = _NUMBERS.match(version)
+    return tuple(int(number) for number in match[0].split(".")) if match else ()
+
+
+def older(version: str | None, than: str) -> bool:
+    """Return whether a version is known and older than another."""
+    return version is not None and within(parts(version), f"<{than}")
+
+
+def within(version: Parts, bounds: str) -> bool:
+    """Return whether a version is inside bounds; missing components of a bound match any number."""
+    return all(_holds(version, part.strip()) for part in bounds.split(","))
+
+
+def _holds(version: Parts, bound: str) -> bool:
+    match = _BOUND.fullmatch(bound)
+    if match is None:
+        raise AssertionError(bound)
+    limit = parts(match["number"])
+    found = (*version, *(0,) * len(limit))[: len(limit)]
+    return {
+        "": found == limit,
+        ">": found > limit,
+        ">=": found >= limit,
+        "<": found < limit,
+        "<=": found <= limit,
+    }[match["sign"]]
+
+
+def _is_bounds(text: str) -> bool:
+    return all(_BOUND.fullmatch(part.strip()) for part in text.split(","))
+
+
+def _guess(raw: object) -> str:
+    """Return `; did you mean '>=2.21'?` for an operator of other tools."""
+    matches = [_ANY_SIGN.fullmatch(part.strip()) for part in str(raw).split(",")]
+    guess = ",".join(_sign(m["sign"], m["plus"]) + m["number"] for m in matches if m)
+    if not all(matches) or guess == str(raw):
+        return ""
+    return f"; did you mean {guess!r}?"
+
+
+def _sign(sign: str, plus: str) -> str:
+    """Return the nearest valid operator; `==2.21`, `~=2.21` and `^2.21` are nearest to `2.21`."""
+    if "<" in sign:
+        return "<=" if "=" in sign else "<"
+    if ">" in sign or plus:
+        return ">=" if "=" in sign or plus else ">"
+    return ""
+
+
+def at_least(release: str | None, lowest: str) -> bool:
+    """Say whether a release is known, and `lowest` or later."""
+    return release is not None and within(parts(release), f">={lowest}")
+
 
 T = TypeVar("T")
 _UNITS = (Duration, Memory, GdrLevel, Version, VersionBounds, NodeBounds)

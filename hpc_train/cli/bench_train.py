@@ -17,7 +17,7 @@ from hpc_train.cli.options import (
     setting_options,
     site_option,
 )
-from hpc_train.jobs.training_strategies import STRATEGIES
+from hpc_train.jobs.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from hpc_train.scripts.prepare import Prepared

@@ -20,7 +20,7 @@ def help_topic(topic: str | None) -> None:
 
     On a terminal the page is formatted and shown in the pager of $PAGER; elsewhere it is Markdown.
     """
-    from hpc_train.base.doc_pages import page_text, page_titles
+    from hpc_train.base.data_folders import page_text, page_titles
 
     if topic is None:
         from hpc_train.cli.output import echo_table

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpc_train.base.files import open_regular
 from hpc_train.base.plain_text import plain, shown
-from hpc_train.base.regularfile import open_regular
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from hpc_train.pbs.live_pbs import LivePbs
     from hpc_train.runs.run import RunFolder
     from hpc_train.scripts.prepare import Prepared
-    from hpc_train.sites.default_site import SiteChoice
-    from hpc_train.sites.detect import Detection
-    from hpc_train.sites.detected import Found
+    from hpc_train.sites.detection import Detection, Found, SiteChoice
     from hpc_train.slurm.live_cluster import Cluster
 
 # Exit code of --live if Slurm, or a part of its answers, could not be read.
@@ -382,8 +380,7 @@ def detect(*, as_json: bool) -> None:
     """
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
-    from hpc_train.sites.default_site import choose_site
-    from hpc_train.sites.detection_cache import examine_here
+    from hpc_train.sites.detection import choose_site, examine_here
 
     with busy("examining this machine"):
         detection, found = examine_here()

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from hpc_train.base.typed_values import load_data
+from hpc_train.base.decode import load_data
 from hpc_train.base.value import Value
 from hpc_train.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, cause_level
 from hpc_train.diagnosis.waits import FlightDump, Progress, Wait

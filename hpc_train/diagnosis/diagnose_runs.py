@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hpc_train.base.errors import LogParseError, StoreError, UnknownNameError
+from hpc_train.base.files import is_folder
 from hpc_train.base.node_names import node_number
-from hpc_train.base.regularfile import is_folder
 from hpc_train.base.value import Value
 from hpc_train.diagnosis.diagnose import diagnose_logs
 from hpc_train.diagnosis.diagnosis import Diagnosis, FirstFailure, JobEnd

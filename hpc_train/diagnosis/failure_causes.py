@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.base.errors import LogParseError
+from hpc_train.base.files import files_in
 from hpc_train.base.plain_text import plain
-from hpc_train.base.regularfile import files_in
 from hpc_train.base.value import Value
 from hpc_train.diagnosis.diagnosis import Diagnosis
 from hpc_train.jobs.job import RESUBMIT

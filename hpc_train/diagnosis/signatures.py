@@ -13,12 +13,11 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from hpc_train.base.data_folders import data_file, site_folders
+from hpc_train.base.decode import decode, load_data
 from hpc_train.base.errors import SignatureError, nearest
 from hpc_train.base.finding import LogSeverity
-from hpc_train.base.regex_parts import literal_of
+from hpc_train.base.regex import TimedPattern, literal_of
 from hpc_train.base.slurm_options import known_refusals, named_options, refusal_of
-from hpc_train.base.timed_regex import TimedPattern
-from hpc_train.base.typed_values import decode, load_data
 from hpc_train.base.value import Sourced, Value
 from hpc_train.base.yamlfile import read
 

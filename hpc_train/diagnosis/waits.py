@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
 from hpc_train.diagnosis.diagnosis import Evidence
 from hpc_train.logs.line import Line

@@ -1,5 +1,5 @@
 """Results that other programs stored: tables and files of stated sizes.
 
 Here: the header and cells of a table, points.yaml, and duplicates; they become runs and records.
-Not here: logs (`records`), the choice among kinds of input (`pipeline`).
+Not here: logs (`logs`), the kinds of logs.
 """

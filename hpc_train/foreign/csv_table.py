@@ -11,8 +11,8 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_train.base.binary_kinds import BINARY, START, binary_kind
 from hpc_train.base.errors import LogParseError
+from hpc_train.base.files import BINARY, START, binary_kind
 from hpc_train.logs.result_columns import (
     AMBIGUOUS,
     KNOWN,

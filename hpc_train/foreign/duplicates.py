@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.regularfile import sha256_of
+from hpc_train.base.files import sha256_of
 from hpc_train.runs.expected_study import ExpectedStudy
 from hpc_train.runs.submission import JobState
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import LogParseError, nearest
-from hpc_train.base.typed_values import decode
 from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import join, read
 from hpc_train.foreign.header import kind_of

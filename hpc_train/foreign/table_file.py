@@ -17,9 +17,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, Protocol
 
-from hpc_train.base.compressed_files import DAMAGE, START, UNPACK, packed_kind
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.regularfile import LARGEST, is_folder, is_regular, open_stream, read_regular
+from hpc_train.base.files import (
+    COMPRESSED_START,
+    DAMAGE,
+    LARGEST,
+    UNPACK,
+    is_folder,
+    is_regular,
+    open_stream,
+    packed_kind,
+    read_regular,
+)
 from hpc_train.base.yamlfile import read
 from hpc_train.foreign.csv_table import (
     EXAMPLE,
@@ -107,7 +116,7 @@ def _contents(path: Path, most: int) -> bytes:
     try:
         with open_stream(path) as file:
             # A pipe may deliver fewer bytes than asked for, and cannot be read again.
-            start = _all(file, START)
+            start = _all(file, COMPRESSED_START)
             if not (kind := packed_kind(start)):
                 return _all(file, most - len(start), start)
             packed = io.BytesIO(start + _all(file, LARGEST))

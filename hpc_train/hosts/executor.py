@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.base.errors import HostsError, SiteProfileError, StoreError, SubmitError
-from hpc_train.base.regularfile import is_there
+from hpc_train.base.files import is_there
 from hpc_train.hosts.queue_runner import files_to_copy, record_end
 from hpc_train.hosts.run_on_hosts import (
     ADVICE,
@@ -45,8 +45,7 @@ from hpc_train.runs.run import RunFolder
 from hpc_train.runs.run_queue import Queue, is_held, new_queue, start_queue, take
 from hpc_train.runs.submission import JobReport, JobState, Submission
 from hpc_train.runs.submission_file import mark, status_of
-from hpc_train.sites.facilities import HostList
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import HostList, SourcedSite
 
 _RUNNER = "hpc_train.hosts.queue_runner:run_one"
 _NOT_OURS = "its hosts.json is damaged, or of another user: only he calls its hosts"

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.base.regularfile import is_there, open_lock
-from hpc_train.base.subprocesses import clean_environment, ended, start
+from hpc_train.base.files import is_there, open_lock
+from hpc_train.base.processes import clean_environment, ended, start
 from hpc_train.runs.executor import Executor, ExecutorOptions
 from hpc_train.runs.job_state import has_ended
 from hpc_train.runs.run import RunFolder

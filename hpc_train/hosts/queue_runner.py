@@ -19,8 +19,8 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.base.regularfile import files_in, open_to_append, read_regular
-from hpc_train.base.subprocesses import exchange
+from hpc_train.base.files import files_in, open_to_append, read_regular
+from hpc_train.base.processes import exchange
 from hpc_train.base.value import Value
 from hpc_train.hosts.run_on_hosts import (
     HostState,
@@ -52,7 +52,7 @@ from hpc_train.runs.run import RunFolder
 from hpc_train.runs.run_queue import QueuedRuns, plan_of, say, wanted, was_cancelled
 from hpc_train.runs.submission import JobReport, JobState, Submission
 from hpc_train.runs.submission_file import mark, read
-from hpc_train.sites.facilities import Host, HostList
+from hpc_train.sites.profile import Host, HostList
 
 # Each process adds up to 2 s, so that those that wait for a host do not ask at the same times.
 _PAUSE_S = 2.0

@@ -18,8 +18,8 @@ from hpc_train.hosts.transport import Answer, StartedHost, StartedHosts, at_once
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.run import Failure, JobStatus, RunFolder
 from hpc_train.runs.submission import JobReport, JobState
-from hpc_train.sites.facilities import Host
-from hpc_train.sites.launchers_and_preflight import Rendezvous
+from hpc_train.sites.partition import Rendezvous
+from hpc_train.sites.profile import Host
 
 
 class Taken(NamedTuple):

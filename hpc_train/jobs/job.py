@@ -5,10 +5,136 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import Sourced, Value
-from hpc_train.base.version_ranges import Version
-from hpc_train.jobs.container import Container, OneLine
-from hpc_train.jobs.trainer_keys import TrainerOptions
+from hpc_train.base.value import Sourced, Value, Version
+from hpc_train.base.variable_names_and_secrets import Variable
+from hpc_train.jobs.strategies import (
+    CheckpointingName,
+    CompileName,
+    ModelName,
+    OptimizerName,
+    PrecisionName,
+    ScheduleName,
+    StrategyName,
+)
+
+ContainerRuntime = Literal["apptainer", "singularity", "pyxis", "podman-hpc", "shifter", "edf"]
+OneLine = Annotated[
+    str, Meta(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="One line of text.")
+]
+Mounts = Annotated[
+    tuple[OneLine, ...],
+    Meta(description="Host folders that the ranks see: PATH, SOURCE:TARGET or SOURCE:TARGET:ro."),
+]
+
+
+class Container(Value, frozen=True, kw_only=True):
+    """The image of a job, independent of the runtime."""
+
+    image: Annotated[
+        OneLine, Meta(description="File or name of the image, as the site's runtime takes it.")
+    ]
+    mounts: Mounts = ()
+    workdir: Annotated[
+        OneLine | None, Meta(description="Where the command runs inside; default: as outside.")
+    ] = None
+    env: Annotated[
+        tuple[Variable, ...],
+        Meta(description="Variables of your shell that the image must not override."),
+    ] = ()
+    writable: Annotated[bool, Meta(description="Let ranks write into their image.")] = False
+
+
+class Containers(Value, frozen=True, kw_only=True):
+    """How the site runs images."""
+
+    runtime: Annotated[ContainerRuntime, Meta(description="The container runtime.")]
+    program: Annotated[
+        OneLine | None, Meta(description="Its program, if it has another name than the runtime.")
+    ] = None
+    setup: Annotated[
+        tuple[str, ...], Meta(description="Shell lines for jobs with a container: module load …")
+    ] = ()
+    args: Annotated[tuple[str, ...], Meta(description="More options of the runtime.")] = ()
+    verb: Annotated[
+        Literal["exec", "run"] | None,
+        Meta(
+            description="Of apptainer and singularity: exec, the default, or run, by the image's "
+            "own start-up script."
+        ),
+    ] = None
+    host_drivers: Annotated[
+        bool, Meta(description="Whether apptainer and singularity get --nv or --rocm.")
+    ] = True
+    mounts: Mounts = ()
+    mpi: Annotated[
+        OneLine | None,
+        Meta(description="srun --mpi=… for MPI ranks in containers; default: as outside."),
+    ] = None
+
+
+_Count = Annotated[int, Meta(ge=1, le=4096)]
+_Steps = Annotated[int, Meta(ge=0, le=10**9)]
+_Workers = Annotated[int, Meta(ge=0, le=1024)]
+_Norm = Annotated[float, Meta(gt=0, le=1e12)]
+_Mesh = Annotated[
+    str,
+    Meta(
+        pattern=r"^[1-9][0-9]{0,4},[1-9][0-9]{0,4}$(?!\n)",
+        description="Ranks in the two dimensions of hsdp and of compositions, such as 2,4.",
+    ),
+]
+
+
+class TrainerOptions(Value, frozen=True, kw_only=True):
+    """Options of hpc_train.trainer.train; they are added to the command."""
+
+    strategy: Annotated[
+        StrategyName | None, Meta(description="How the ranks share the work; default: ddp.")
+    ] = None
+    model: Annotated[ModelName | None, Meta(description="The network; default: cnn.")] = None
+    precision: Annotated[
+        PrecisionName | None,
+        Meta(description="Type of numbers in operations; default: fp32."),
+    ] = None
+    optimizer: Annotated[
+        OptimizerName | None, Meta(description="Default: sgd, with momentum 0.9.")
+    ] = None
+    mesh: Annotated[_Mesh | None, Meta(description="Default: 2 in the last dimension.")] = None
+    schedule: Annotated[
+        ScheduleName | None, Meta(description="Order of work in a pipeline; default: 1F1B.")
+    ] = None
+    accumulate: Annotated[
+        _Count | None, Meta(description="Micro-batches of a step; default: 1, in a pipeline more.")
+    ] = None
+    data: Annotated[
+        str | None,
+        Meta(
+            description="digits, synthetic, synthetic-imagenet, docs or a path."
+            " Default: by the model."
+        ),
+    ] = None
+    workers: Annotated[
+        _Workers | None, Meta(description="Processes that read data for each rank; default: 0.")
+    ] = None
+    clip_norm: Annotated[
+        _Norm | None, Meta(description="Largest norm of the gradients, above 0; default: any.")
+    ] = None
+    warmup_steps: Annotated[
+        _Steps | None,
+        Meta(description="Steps in which the learning rate grows linearly; default: 0."),
+    ] = None
+    profile_steps: Annotated[
+        _Steps | None,
+        Meta(description="Steps, from the third on, that are profiled; default: 0."),
+    ] = None
+    checkpointing: Annotated[
+        CheckpointingName | None,
+        Meta(description="Activations computed again in the backward pass; default: none."),
+    ] = None
+    compile: Annotated[
+        CompileName | None, Meta(description="block: compile each block; default: none.")
+    ] = None
+
 
 # `(?!\n)` in patterns, because Python's `$` also matches before a line break at the end.
 Name = Annotated[

@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from hpc_train.base.decode import keys_of
 from hpc_train.base.errors import SpecError, nearest
-from hpc_train.base.typed_values import keys_of
 from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import value_of
-from hpc_train.jobs.container import Container
-from hpc_train.jobs.job import Elastic, JobLifecycle, JobSpec, Resources
+from hpc_train.jobs.job import Container, Elastic, JobLifecycle, JobSpec, Resources, TrainerOptions
 from hpc_train.jobs.study import SITE_AXIS, SIZE_AXES
-from hpc_train.jobs.trainer_keys import TrainerOptions
 
 _INNER: dict[str, type[Value]] = {
     "resources": Resources,

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import SpecError
 from hpc_train.base.slurm_options import directive_problem
-from hpc_train.base.typed_values import decode
 from hpc_train.base.value import Sourced
 from hpc_train.base.variable_names_and_secrets import (
     ENV,

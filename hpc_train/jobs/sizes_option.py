@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hpc_train.base.decode import decode, keys_of
 from hpc_train.base.errors import SpecError, nearest
-from hpc_train.base.typed_values import decode, keys_of
 from hpc_train.base.value import Sourced
 from hpc_train.base.yamlfile import Document, lookup, read
 from hpc_train.jobs.job import JobSpec

@@ -7,8 +7,7 @@ import re
 
 from hpc_train.base.errors import SpecError, nearest
 from hpc_train.base.metrics import UNITS
-from hpc_train.base.regex_parts import literal_of
-from hpc_train.base.timed_regex import TimedPattern
+from hpc_train.base.regex import TimedPattern, literal_of
 from hpc_train.jobs.log_selection import PLACES, LogPattern
 
 _LEAST = 4

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from hpc_train.base.errors import LabError
-from hpc_train.base.subprocesses import start
+from hpc_train.base.processes import start
 from hpc_train.base.value import Value
 from hpc_train.lab.network import namespace
 from hpc_train.lab.settings import Settings

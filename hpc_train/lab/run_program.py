@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 
 from hpc_train.base.errors import LabError
-from hpc_train.base.subprocesses import Finished, run
+from hpc_train.base.processes import Finished, run
 from hpc_train.lab.slurm_programs import search_path
 
 _PATIENCE_S = 30.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hpc_train.base.errors import LabError
-from hpc_train.base.subprocesses import run
+from hpc_train.base.processes import run
 
 VARIABLE = "HPCTRAIN_SLURM_PREFIX"
 # Daemons and network tools are in folders that the PATH of users, and of su, does not contain.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.base.atomicfile import write_atomic
 from hpc_train.base.errors import LabError
+from hpc_train.base.files import write_atomic
 from hpc_train.base.value import Value, decode_unit, encode_unit
 from hpc_train.lab.daemons import NETNS, Daemon, is_alive
 from hpc_train.lab.network import namespace, namespaces

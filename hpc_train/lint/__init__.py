@@ -2,6 +2,6 @@
 
 Here: reading a script as sbatch and the shell read it, and applying fixes; the entry point is
 `lint_script.lint_script`.
-Not here: what a site allows (`model.queue_limits`, which `plans` uses too), writing scripts
+Not here: what a site allows (`plans.queue_limits`, which `plans` uses too), writing scripts
 (`scripts`).
 """

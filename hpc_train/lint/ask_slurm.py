@@ -12,12 +12,12 @@ from pathlib import Path, PurePath
 from msgspec.structs import replace
 
 from hpc_train.base.errors import SpecError
-from hpc_train.base.subprocesses import Finished
+from hpc_train.base.processes import Finished
 from hpc_train.lint.script import read_script
 from hpc_train.runs.submission import SlurmEndpoint
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.scontrol_fields import settings, word
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.detection import settings, word
+from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm.live_cluster import Association
 from hpc_train.slurm.parse_slurm_output import associations, nodes, partitions
 from hpc_train.slurm.sbatch import answer_of, ask_sbatch, shell_variables

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from hpc_train.base.errors import SpecError
+from hpc_train.base.files import open_stream
 from hpc_train.base.finding import LintFinding
-from hpc_train.base.regularfile import open_stream
 from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import list_files, nearest_file
 from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script, suppressions
@@ -31,8 +31,8 @@ from hpc_train.runs.json_files import cannot_write, write_file
 from hpc_train.runs.submission import Script
 from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.scripts.source_map import at_origin
-from hpc_train.sites.default_site import choose_site, load_choice
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.detection import choose_site, load_choice
+from hpc_train.sites.profile import SiteProfile
 
 if TYPE_CHECKING:
     from hpc_train.lint.ask_slurm import SlurmJudge

@@ -10,11 +10,11 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from hpc_train.base.decode import load_data
 from hpc_train.base.shell import Word
 from hpc_train.base.slurm_options import KINDS, Grammar, plugin_options
-from hpc_train.base.typed_values import load_data
 from hpc_train.base.value import Value
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 _FORMS = (
     r"<[^<>]{1,80}>",

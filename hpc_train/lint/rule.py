@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from hpc_train.base.errors import SpecError
 from hpc_train.base.finding import Severity
-from hpc_train.base.value import Value
-from hpc_train.base.version_ranges import Version, older
+from hpc_train.base.value import Value, Version, older
 from hpc_train.lint.script import JobScript
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm.slurm_answer import SlurmAnswer
 
 LintFabric = Literal["infiniband", "slingshot", "efa", "ethernet"]

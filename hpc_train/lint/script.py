@@ -39,7 +39,7 @@ from hpc_train.lint.launches import (
 )
 from hpc_train.lint.options import with_plugins
 from hpc_train.lint.pbs import PbsRequest, joined_lines, read_pbs_directives, read_pbs_request
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 _OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")
 

@@ -1,5 +1,5 @@
 """logs -> Record: reads log files and yields the measurements in them.
 
 Here: all readers of log lines: of measurements, failures, and the transport of NCCL.
-Not here: statistics of measurements (`tables`), the files of a run folder (`runs`).
+Not here: statistics of measurements (`scaling`), the files of a run folder (`runs`).
 """

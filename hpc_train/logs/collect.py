@@ -20,7 +20,7 @@ import msgspec
 
 from hpc_train.base import registry
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.timed_regex import TimedPattern
+from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.line_dispatch import Mark
 from hpc_train.logs.log_file import log_files, readable

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 import msgspec
 
-from hpc_train.base.timed_regex import TimedPattern
+from hpc_train.base.regex import TimedPattern
 
 # A time counts as a prefix only in front of another one: alone, it belongs to the line.
 _TIME = (

@@ -12,10 +12,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from hpc_train.base import binary_kinds
-from hpc_train.base.compressed_files import DAMAGE, START, UNPACK, Unpacker, packed_kind
+from hpc_train.base import files
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.regularfile import is_folder, open_regular, open_stream
+from hpc_train.base.files import (
+    COMPRESSED_START,
+    DAMAGE,
+    UNPACK,
+    Unpacker,
+    is_folder,
+    open_regular,
+    open_stream,
+    packed_kind,
+)
 from hpc_train.logs.event_file import EventLines, is_event_file
 from hpc_train.logs.line_dispatch import Stream
 
@@ -195,12 +203,12 @@ def unreadable_kind(path: Path) -> str:
     if not path.is_file():
         return ""
     with open_log(path) as stream:
-        return binary_kinds.binary_kind(first_bytes(stream), path.suffix)
+        return files.binary_kind(first_bytes(stream), path.suffix)
 
 
 def first_bytes(stream: Stream) -> bytes:
     """Return at most the first 4096 bytes of a file, decompressed."""
-    buffer = bytearray(binary_kinds.START)
+    buffer = bytearray(files.START)
     return bytes(buffer[: stream.readinto(memoryview(buffer)) or 0])
 
 
@@ -213,7 +221,7 @@ def is_plain(path: Path) -> bool:
 
 
 def _kind(path: Path, file: IO[bytes]) -> str:
-    start = file.read(START)
+    start = file.read(COMPRESSED_START)
     file.seek(0)
     marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     is_utf16 = start.startswith(marks) and not start.startswith(codecs.BOM_UTF32_LE)
@@ -233,5 +241,5 @@ class _Plain:
 
 
 def _pipe(file: io.BufferedReader) -> Stream:
-    unpack = UNPACK.get(packed_kind(file.peek(START)))
+    unpack = UNPACK.get(packed_kind(file.peek(COMPRESSED_START)))
     return _Unpacked(unpack(file)) if unpack else _Plain(file)

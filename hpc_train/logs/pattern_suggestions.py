@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.metrics import UNITS
-from hpc_train.base.regex_parts import literal_of
+from hpc_train.base.regex import literal_of
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.formats.generic import RATES, SECONDS, Quantity, quantities, with_unit_of_key
 from hpc_train.logs.formats.pattern import UserPattern

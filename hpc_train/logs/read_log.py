@@ -22,7 +22,7 @@ import zstandard
 from hpc_train.base import registry
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.metrics import UNITS
-from hpc_train.base.timed_regex import TimedPattern
+from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.formats.base import OF_LINE, Hit, LogParser
 from hpc_train.logs.formats.pattern import UserPatterns

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.base.errors import LogParseError, newer_version
-from hpc_train.base.regularfile import is_regular, open_regular
+from hpc_train.base.files import is_regular, open_regular
 from hpc_train.logs.record import Pack, Record
 
 SCHEMA = 1

@@ -29,8 +29,8 @@ from hpc_train.scripts.render import render_script
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.cited_sources import unknown_covers
 from hpc_train.sites.load import load_site
+from hpc_train.sites.profile import SiteProfile, SourcedSite
 from hpc_train.sites.search import find_profile
-from hpc_train.sites.site import SiteProfile, SourcedSite
 
 STALE_DAYS = 365
 # Scripts for more nodes differ from that for two only in the number.

@@ -17,7 +17,7 @@ from hpc_train.pbs.live_pbs import LivePbs
 from hpc_train.plans.node_topology import NodeTopology, nearest_nics
 from hpc_train.reports.topology_text import topology_lines
 from hpc_train.sagemaker.account_check import AccountCheck, check_account, uses_aws
-from hpc_train.sites.detect import detect_site, this_host
+from hpc_train.sites.detection import detect_site, this_host
 from hpc_train.sites.load import load_site
 from hpc_train.slurm.live_cluster import Cluster
 from hpc_train.slurm.query_slurm import read_cluster, read_switches

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.machine.yaml_text import line, remark
-from hpc_train.sites.site import SCHEMA
+from hpc_train.sites.profile import SCHEMA
 
 
 def heading(name: str, date: str, description: str, ask: str, source: str) -> Iterator[str]:

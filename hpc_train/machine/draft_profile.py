@@ -12,7 +12,7 @@ from hpc_train.machine.node_kinds import NodeKind, NodeShape, kinds_of, shape
 from hpc_train.machine.yaml_text import GUESSED, line, question, remark, time
 from hpc_train.plans.node_topology import nearest_nics
 from hpc_train.sites.partition import Arch
-from hpc_train.sites.site import SCHEMA
+from hpc_train.sites.profile import SCHEMA
 from hpc_train.slurm.live_cluster import Cluster, LiveNode, LivePartition, LiveQos, Mpi
 from hpc_train.slurm.switch_topology import SwitchTopology
 

@@ -8,7 +8,7 @@ from typing import Any
 from hpc_train.base.units import Memory
 from hpc_train.base.value import Value
 from hpc_train.sites.partition import Partition
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 from hpc_train.slurm.live_cluster import Cluster, LivePartition
 
 # Names of values, in Slurm and in the profile.

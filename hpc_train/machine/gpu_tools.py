@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.base.run_program import whole
+from hpc_train.base.processes import whole
 from hpc_train.machine.hardware import Gpu
 
 _CARD = re.compile(r"card([0-9]{1,3})")

@@ -8,7 +8,7 @@ import re
 from hpc_train.base.value import Value
 from hpc_train.machine.hardware import Hardware, Link, Port
 from hpc_train.plans.node_topology import GpuPlace
-from hpc_train.sites.network import Fabric
+from hpc_train.sites.partition import Fabric
 
 _IB_NAME = re.compile(r"ib[a-z0-9]")
 

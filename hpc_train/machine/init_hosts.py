@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpc_train.base.atomicfile import write_atomic
 from hpc_train.base.errors import ProbeError, SpecError
+from hpc_train.base.files import write_atomic
 from hpc_train.hosts.transport import Answer, at_once, call
 from hpc_train.machine.draft_hosts import HostFacts, draft_hosts, read_facts
 from hpc_train.machine.init_site import Drafted, InitOptions, check_draft, target_of, write_draft

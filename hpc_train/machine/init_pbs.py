@@ -12,7 +12,7 @@ from hpc_train.machine.draft_pbs import draft_pbs
 from hpc_train.machine.init_site import Drafted, InitOptions, check_draft, target_of, write_draft
 from hpc_train.pbs.live_pbs import LivePbs
 from hpc_train.pbs.query_pbs import read_pbs, starters
-from hpc_train.sites.schedulers import conf_file
+from hpc_train.sites.detection import conf_file
 
 
 def is_pbs() -> bool:

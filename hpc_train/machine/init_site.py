@@ -10,8 +10,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from hpc_train.base.atomicfile import write_atomic
 from hpc_train.base.errors import HpcTrainError, ProbeError, SpecError
+from hpc_train.base.files import write_atomic
 from hpc_train.base.registry import BUILT_IN
 from hpc_train.base.value import Value
 from hpc_train.machine.draft_profile import Findings, draft
@@ -19,7 +19,7 @@ from hpc_train.machine.probe_job import Probed, ProbeJob, probe
 from hpc_train.machine.starter_job import starter_job
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.runs.json_files import cannot_write
-from hpc_train.sites.schedulers import find_scheduler
+from hpc_train.sites.detection import find_scheduler
 from hpc_train.slurm.live_cluster import Cluster
 from hpc_train.slurm.query_slurm import read_cluster, read_switches
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.base.run_program import whole
+from hpc_train.base.processes import whole
 from hpc_train.base.value import Value
 from hpc_train.plans.node_topology import DISTANCES, NVLINK, GpuLink, GpuPlace
 

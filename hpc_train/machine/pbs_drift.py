@@ -6,7 +6,7 @@ from hpc_train.machine.drift import Differences, Drift, pair
 from hpc_train.pbs.live_pbs import LivePbs, PbsQueue
 from hpc_train.pbs.queue_limits import queue_limits
 from hpc_train.sites.partition import ANY, Partition
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 _LIMITS = ("max_time", "min_time", "default_time", "min_nodes", "max_gpus")
 

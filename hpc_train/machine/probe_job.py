@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hpc_train.base.errors import ProbeError, UnknownNameError
-from hpc_train.base.run_program import answer_of, environment
-from hpc_train.base.subprocesses import Finished, collect, launch
+from hpc_train.base.processes import Finished, answer_of, collect, environment, launch
 from hpc_train.base.value import Value
 from hpc_train.machine.hardware import Hardware
 from hpc_train.machine.node_kinds import NodeKind, NodeShape, kinds, shape

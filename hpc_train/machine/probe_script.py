@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from hpc_train.base.errors import SpecError
+from hpc_train.base.processes import whole
 from hpc_train.base.registry import BUILT_IN
-from hpc_train.base.run_program import whole
 from hpc_train.base.value import Value
 
 MARK = "@@hpctrain"

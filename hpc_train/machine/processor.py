@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.base.run_program import whole
+from hpc_train.base.processes import whole
 from hpc_train.machine.hardware import Processor
 
 _NUMA = re.compile(r"NUMA node([0-9]{1,6}) CPU\(s\)")

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from hpc_train.base.errors import ProbeError
-from hpc_train.base.run_program import answer_of, environment, printable, whole
-from hpc_train.base.subprocesses import run
+from hpc_train.base.processes import answer_of, environment, printable, run, whole
 from hpc_train.machine.gpu_tools import nvidia_gpus, rocm_gpus
 from hpc_train.machine.hardware import (
     Disk,

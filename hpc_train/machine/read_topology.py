@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hpc_train.base.run_program import printable, whole
+from hpc_train.base.processes import printable, whole
 from hpc_train.base.value import Value
 from hpc_train.machine.gpu_tools import cards, json_document
 from hpc_train.machine.hardware import Gpu

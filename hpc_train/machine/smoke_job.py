@@ -12,14 +12,14 @@ import msgspec
 
 from hpc_train.base.data_folders import user_folder
 from hpc_train.base.errors import HpcTrainError, SiteProfileError
-from hpc_train.base.regularfile import files_in, read_regular
+from hpc_train.base.files import files_in, read_regular
 from hpc_train.base.value import Value
 from hpc_train.nccl.transport import transport_of
 from hpc_train.runs.json_files import cannot_write, write_file
 from hpc_train.runs.run import RunFolder
 from hpc_train.sites.load import load_site
+from hpc_train.sites.profile import Expected, SiteProfile
 from hpc_train.sites.search import layer_of
-from hpc_train.sites.site import Expected, SiteProfile
 
 MODULE = "hpc_train.trainer.smoke"
 NODES = 2

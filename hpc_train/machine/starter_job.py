@@ -16,7 +16,7 @@ from hpc_train.plans.sample_jobs import QueueSlot, is_for_one_node, queue_slots,
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site
 from hpc_train.sites.partition import ANY
-from hpc_train.sites.site import SiteProfile, SourcedSite
+from hpc_train.sites.profile import SiteProfile, SourcedSite
 
 _NODES = 2
 _TIME = Duration.parse("1h")

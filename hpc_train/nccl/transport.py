@@ -14,7 +14,7 @@ from hpc_train.logs.line_dispatch import dispatch
 from hpc_train.logs.log_file import log_files, open_log
 from hpc_train.nccl.read_nccl_lines import Tally, TransportReader
 from hpc_train.runs.nccl_transport import Adapter, Transport, TransportFinding
-from hpc_train.sites.network import Fabric, Network
+from hpc_train.sites.partition import Fabric, Network
 
 _SHOWN = 12
 

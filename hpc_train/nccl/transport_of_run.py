@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.base.regularfile import is_folder
+from hpc_train.base.files import is_folder
 from hpc_train.nccl.transport import transport_of, verdict
 from hpc_train.runs.json_files import to_json
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.run import Run
-from hpc_train.sites.network import Network
+from hpc_train.sites.partition import Network
 
 NetworkOf = Callable[[str], Network | None]
 

@@ -31,7 +31,7 @@ from hpc_train.runs.executor import Executor, ExecutorOptions, check_queue_limit
 from hpc_train.runs.run import RunFolder
 from hpc_train.runs.submission import JobReport, JobState, Submission
 from hpc_train.runs.submission_file import mark, write
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 _CANCELLED = "cancelled by the user"
 # Messages about jobs that have ended in the meantime.

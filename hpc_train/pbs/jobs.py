@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.base.subprocesses import Finished, clean_environment
-from hpc_train.base.subprocesses import run as run_program
+from hpc_train.base.processes import Finished, clean_environment
+from hpc_train.base.processes import run as run_program
 from hpc_train.base.value import Value
 from hpc_train.runs.executor import repetition_groups
 from hpc_train.runs.run import RunFolder, RunName

@@ -11,8 +11,7 @@ import uuid
 import msgspec
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.base.slow_answer import notice_if_slow
-from hpc_train.base.subprocesses import Finished
+from hpc_train.base.processes import Finished, notice_if_slow
 from hpc_train.pbs.jobs import (
     MARK,
     NOT_REACHED,

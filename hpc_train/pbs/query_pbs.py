@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hpc_train.base.errors import ProbeError
-from hpc_train.base.run_program import Ask, ask
+from hpc_train.base.processes import Ask, ask
 from hpc_train.pbs.live_pbs import LivePbs, PbsNode, PbsQueue
 
 _JSON = ("-F", "json")

@@ -2,6 +2,6 @@
 
 Here: which value a job gets, from which source, and whether the site allows it.
 `build.make_plan` calls the rest; they share a `context.Context`.
-Not here: reading files (`specs`, `sites`), the text of scripts (`scripts`), queries of a machine
-(`probe`).
+Not here: reading files (`jobs`, `sites`), the text of scripts (`scripts`), queries of a machine
+(`machine`).
 """

@@ -13,7 +13,7 @@ from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, takes_whole_nodes
 from hpc_train.plans.explanations import LOCAL_RANK
 from hpc_train.plans.plan import Binding, EnvChange, Launch, LaunchRequest, Setting, Text
-from hpc_train.sites.network import Vendor
+from hpc_train.sites.partition import Vendor
 
 # With what separates the cores of two ranks: of srun, and of Cray PALS's mpiexec.
 _LISTS = {"mask_cpu": ",", "map_cpu": ",", "mask_ldom": ",", "map_ldom": ",", "list": ":"}

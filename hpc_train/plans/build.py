@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from hpc_train.base.value import Value, encode_unit
-from hpc_train.base.version_ranges import at_least
+from hpc_train.base.value import Value, at_least, encode_unit
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.binding import binding_warnings, place_settings, resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import container_settings, container_setup
@@ -70,10 +69,8 @@ from hpc_train.plans.rendezvous import (
 )
 from hpc_train.plans.resource_requests import memory_warnings, request_settings
 from hpc_train.plans.storage import with_storage
-from hpc_train.sites.launchers_and_preflight import PluginCheck
-from hpc_train.sites.network import Network
-from hpc_train.sites.partition import Preemption
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.partition import Network, PluginCheck, Preemption
+from hpc_train.sites.profile import SourcedSite
 
 
 def make_plan(

@@ -17,9 +17,8 @@ from hpc_train.plans.launchers.base import Launcher, find_launcher
 from hpc_train.plans.plan import Setting
 from hpc_train.plans.queue_limits import JobQueue, partition_named, qos_named
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system
-from hpc_train.sites.facilities import HostList
 from hpc_train.sites.partition import ANY, Partition
-from hpc_train.sites.site import SiteProfile, SourcedSite
+from hpc_train.sites.profile import HostList, SiteProfile, SourcedSite
 
 
 class Context(Value, frozen=True, kw_only=True):

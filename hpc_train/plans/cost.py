@@ -10,7 +10,7 @@ from hpc_train.base.value import Value
 from hpc_train.jobs.study import Study
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import TURN_S
-from hpc_train.sites.site import Reporting, SiteProfile, SourcedSite
+from hpc_train.sites.profile import Reporting, SiteProfile, SourcedSite
 
 
 class Cost(Value, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from hpc_train.plans.plan import Launch, Setting
 from hpc_train.plans.resource_requests import QUEUE_OPTIONS, memory_options, written
 from hpc_train.plans.slurm_versions import missing_option
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 # Prefix of the settings of options that job and site add.
 EXTRA = "directives."

@@ -10,8 +10,8 @@ from hpc_train.plans.context import Context, rule
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.other_launchers import other_launchers
 from hpc_train.plans.plan import Setting
-from hpc_train.sites.network import Network
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.partition import Network
+from hpc_train.sites.profile import SourcedSite
 
 VARIABLE = "HPCTRAIN_BACKEND"
 _SOURCE = "PyTorch, torch.distributed: which backend to use"

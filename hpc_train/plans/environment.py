@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import Value
+from hpc_train.base.value import Value, within
 from hpc_train.base.variable_names_and_secrets import ENV
-from hpc_train.base.version_ranges import within
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.binding import GpuOrder, gpu_order
 from hpc_train.plans.context import Context, rule
@@ -29,9 +28,8 @@ from hpc_train.plans.network_variables import (
 )
 from hpc_train.plans.plan import EnvChange, JobVar, Secret, Setting
 from hpc_train.sites.batch_system import BatchSystem
-from hpc_train.sites.launchers_and_preflight import PluginCheck
-from hpc_train.sites.network import EnvBlock, When
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.partition import EnvBlock, PluginCheck, When
+from hpc_train.sites.profile import SourcedSite
 
 # Networks of NCCL itself, and its word for no plug-in.
 _BUILT_IN = ("IB", "Socket", "none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.version_ranges import parts, within
+from hpc_train.base.value import parts, within
 from hpc_train.jobs.job import SourcedJob
 from hpc_train.plans.context import Context, from_job, rule
 from hpc_train.plans.directives import refused_option
@@ -13,7 +13,7 @@ from hpc_train.plans.other_launchers import other_launchers
 from hpc_train.plans.plan import JobVar, Setting
 from hpc_train.plans.storage import CHECKPOINTS, check_checkpoint_folder
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 # Slurm stores the number of seconds in 16 bits.
 _LONGEST_S = 65535

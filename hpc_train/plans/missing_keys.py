@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import Value
 from hpc_train.plans.context import Context, asked_at, on_partition
-from hpc_train.sites.facilities import sample_account
 from hpc_train.sites.partition import ANY
+from hpc_train.sites.profile import sample_account
 
 
 class MissingKey(Value, frozen=True, kw_only=True):

@@ -6,13 +6,12 @@ import re
 
 import msgspec
 
-from hpc_train.base.value import Value
-from hpc_train.base.version_ranges import Parts, parts
+from hpc_train.base.value import Parts, Value, parts
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.sites.batch_system import BatchSystem
-from hpc_train.sites.network import Network, Runtime, Vendor
+from hpc_train.sites.partition import Network, Runtime, Vendor
 
 _AMD = re.compile(r"(?:amd|mi\d|gfx\d|instinct)", re.IGNORECASE)
 _NVIDIA = re.compile(

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hpc_train.base.version_ranges import within
+from hpc_train.base.value import within
 from hpc_train.plans.network_context import NetworkContext
 from hpc_train.plans.plan import Setting
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 NCCL_DOCS = "NVIDIA, NCCL user guide: environment variables"
 SLINGSHOT_DOCS = "HPE, recipe for NCCL and RCCL on Slingshot"

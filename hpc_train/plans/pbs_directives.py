@@ -13,8 +13,7 @@ from hpc_train.jobs.job import Topology
 from hpc_train.plans.plan import Launch, Setting
 from hpc_train.plans.queue_limits import partition_named
 from hpc_train.plans.resource_requests import written
-from hpc_train.sites.facilities import PbsDialect
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import PbsDialect, SourcedSite
 
 # Options of jobs that PBS does not have.
 _OF_SLURM = ("qos", "constraint", "network")

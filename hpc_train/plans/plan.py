@@ -7,9 +7,8 @@ import msgspec
 from hpc_train.base.value import Value
 from hpc_train.jobs.job import Elastic, JobLifecycle, Topology
 from hpc_train.sites.batch_system import BatchSystem
-from hpc_train.sites.facilities import HostList
-from hpc_train.sites.launchers_and_preflight import PluginCheck, Rendezvous
-from hpc_train.sites.network import EnvScope, Mode, Separator
+from hpc_train.sites.partition import EnvScope, Mode, PluginCheck, Rendezvous, Separator
+from hpc_train.sites.profile import HostList
 
 
 class Setting(Value, frozen=True, kw_only=True):

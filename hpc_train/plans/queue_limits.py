@@ -10,7 +10,7 @@ from typing import Any, Literal
 from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
 from hpc_train.sites.partition import ANY, Bound, Partition, Qos, bound_for
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 PartitionEntry = tuple[int, Partition]
 QosEntry = tuple[int, Qos]

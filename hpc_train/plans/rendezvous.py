@@ -7,8 +7,8 @@ from hpc_train.jobs.job import Elastic, SourcedJob
 from hpc_train.plans.context import Context
 from hpc_train.plans.other_launchers import other_launchers
 from hpc_train.plans.plan import Setting
-from hpc_train.sites.launchers_and_preflight import Rendezvous
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.partition import Rendezvous
+from hpc_train.sites.profile import SourcedSite
 
 # net.ipv4.ip_local_port_range: the ports that Linux assigns to outgoing connections.
 _EPHEMERAL = range(32768, 61000)

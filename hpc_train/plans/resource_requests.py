@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.timed_regex import whole_match
+from hpc_train.base.regex import whole_match
 from hpc_train.base.units import Memory
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, asked_at, default, from_job, from_site

@@ -13,9 +13,8 @@ from hpc_train.base.value import Sourced, Value
 from hpc_train.jobs.job import JobSpec, Resources, SourcedJob
 from hpc_train.plans.launchers.base import Launcher, find_launcher
 from hpc_train.plans.queue_limits import JobQueue, SizeName, limits_on, queue_named
-from hpc_train.sites.facilities import sample_account
 from hpc_train.sites.partition import ANY, Partition, Qos
-from hpc_train.sites.site import SiteProfile, SourcedSite
+from hpc_train.sites.profile import SiteProfile, SourcedSite, sample_account
 
 _SHORT = Duration.parse("5m")
 _MEMORY = Memory.parse("1G")

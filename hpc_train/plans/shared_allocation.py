@@ -14,7 +14,7 @@ from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.plans.queue_limits import JobQueue, limits_on, queue_named
 from hpc_train.plans.resource_requests import ALL, QUEUE_OPTIONS
 from hpc_train.plans.storage import needed_options
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 # A run takes longer than its limit: it is started, and gets 30 s to end after TERM.
 TURN_S = 30

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from hpc_train.base.typed_values import load_data
+from hpc_train.base.decode import load_data
 from hpc_train.base.value import Value
 
 Parts = tuple[int, ...]

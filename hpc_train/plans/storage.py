@@ -12,7 +12,7 @@ from hpc_train.jobs.job import SourcedJob
 from hpc_train.plans.context import Context
 from hpc_train.plans.plan import Setting
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
 _CHECKPOINTS_KEY = f"env.{CHECKPOINTS}"

@@ -7,13 +7,11 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from hpc_train.base.decode import keys_of
 from hpc_train.base.errors import PlanError, StrategyError
-from hpc_train.base.typed_values import keys_of
 from hpc_train.base.value import Sourced
-from hpc_train.jobs.job import SourcedJob, Topology
-from hpc_train.jobs.strategy_checks import batch_problem, strategy_problem
-from hpc_train.jobs.trainer_keys import TrainerOptions
-from hpc_train.jobs.training_strategies import TrainingRequest, unprofiled
+from hpc_train.jobs.job import SourcedJob, Topology, TrainerOptions
+from hpc_train.jobs.strategies import TrainingRequest, batch_problem, strategy_problem, unprofiled
 
 PROGRAM = "hpc_train.trainer.train"
 # Options of a command with which the trainer itself decides what can run.

@@ -9,16 +9,16 @@ from typing import Any
 from hpc_train.advice.advice import Advice, AdviceRow, MeasuredStep
 from hpc_train.advice.machine_size import MachineSize
 from hpc_train.advice.program_size import ProgramSize
-from hpc_train.base.quantity_text import (
+from hpc_train.base.quantities import (
     BYTES,
     NUMBER,
     TIME,
+    Range,
     Units,
     hours_of,
     quantity_text,
     range_text,
 )
-from hpc_train.base.value_range import Range
 from hpc_train.reports.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.value_format import ABSENT, significant
 

@@ -26,10 +26,9 @@ from hpc_train.advice.step_time import model_flops_utilisation
 from hpc_train.advice.verdicts import advise
 from hpc_train.base.errors import HpcTrainError, PlanError, SpecError
 from hpc_train.base.extras import need
-from hpc_train.base.quantity_text import TIME, quantity_text, range_text
-from hpc_train.base.subprocesses import python_command, run
+from hpc_train.base.processes import python_command, run
+from hpc_train.base.quantities import TIME, Range, quantity_text, range_text
 from hpc_train.base.value import Value
-from hpc_train.base.value_range import Range
 from hpc_train.base.yamlfile import nearest_file
 from hpc_train.jobs.deadline_and_budget import budget_gpu_hours, deadline_s
 from hpc_train.jobs.job import SourcedJob
@@ -43,8 +42,8 @@ from hpc_train.reports.report import Report
 from hpc_train.runs.run import Run
 from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.default_site import choose_site, load_choice, site_names
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.detection import choose_site, load_choice, site_names
+from hpc_train.sites.profile import SourcedSite
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpc_train.base.errors import HpcTrainError, ReportError
-from hpc_train.base.regularfile import is_folder, is_regular, sha256_of
+from hpc_train.base.files import is_folder, is_regular, sha256_of
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression, Warmup
 from hpc_train.logs.log_file import log_files, readable

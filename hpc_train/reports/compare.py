@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from hpc_train.base.errors import ReportError, newer_version
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.report import Report

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hpc_train.base.errors import HpcTrainError, UnknownNameError
 from hpc_train.runs.run import Run
-from hpc_train.sites.site import Reporting
+from hpc_train.sites.profile import Reporting
 
 
 class SiteReporting(NamedTuple):

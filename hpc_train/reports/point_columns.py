@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from hpc_train.base.metric import Metric, TextColumn
-from hpc_train.base.metrics import BASES, in_text_order
+from hpc_train.base.metrics import BASES, Metric, TextColumn, in_text_order
 from hpc_train.reports.point_and_series_names import has_own_baselines, series_heading, short_series
 from hpc_train.reports.report import Column
 from hpc_train.reports.value_format import ABSENT, Row, fixed, level_word, whole, with_limits

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import ReportError, nearest
-from hpc_train.base.typed_values import decode
 from hpc_train.base.yamlfile import read
 from hpc_train.runs.expected_study import EXCLUDED, ExpectedStudy
 from hpc_train.scaling.report_options import Paper, Target

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.regularfile import is_folder, read_regular
+from hpc_train.base.files import is_folder, read_regular
 from hpc_train.base.value import encode_unit
 from hpc_train.diagnosis.diagnose_runs import FAILED, diagnosis_of
 from hpc_train.diagnosis.diagnosis import Diagnosis, LogFinding

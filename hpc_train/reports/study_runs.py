@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.base.errors import LogParseError, StoreError
-from hpc_train.base.regularfile import is_folder, is_regular, read_regular
+from hpc_train.base.files import is_folder, is_regular, read_regular
 from hpc_train.logs.collect import each_once, logs_of, packs_in
 from hpc_train.logs.log_file import log_files
 from hpc_train.logs.read_log import Log, ParseStats, Wanted, with_scope

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.run import RunFolder, RunName
 from hpc_train.runs.submission import JobReport, Script, SlurmEndpoint, Submission
-from hpc_train.sites.site import Limits, SourcedSite
+from hpc_train.sites.profile import Limits, SourcedSite
 
 
 class ExecutorOptions(Value, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from hpc_train.base.typed_values import load_data
+from hpc_train.base.decode import load_data
 from hpc_train.base.value import Value
 from hpc_train.runs.run import JobStatus
 from hpc_train.runs.submission import JobReport, JobState, Submission

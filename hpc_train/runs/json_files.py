@@ -15,9 +15,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hpc_train.base.atomicfile import write_atomic
 from hpc_train.base.errors import NewerVersionError, StoreError, newer_version
-from hpc_train.base.regularfile import in_run, is_own_conf, open_lock, read_owned, read_regular
+from hpc_train.base.files import (
+    in_run,
+    is_own_conf,
+    open_lock,
+    read_owned,
+    read_regular,
+    write_atomic,
+)
 from hpc_train.base.value import decode_unit, encode_unit
 from hpc_train.runs.run import MANIFEST_SCHEMA
 from hpc_train.runs.submission import Submission

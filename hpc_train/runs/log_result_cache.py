@@ -9,9 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from hpc_train.base.atomicfile import remove_stale
 from hpc_train.base.errors import LogParseError, StoreError
-from hpc_train.base.regularfile import is_regular, is_there, read_regular
+from hpc_train.base.files import is_regular, is_there, read_regular, remove_stale
 from hpc_train.runs.json_files import write_file
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.base.subprocesses import run
+from hpc_train.base.processes import run
 from hpc_train.base.value import encode_unit
 from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.node_list import recorded_nodes

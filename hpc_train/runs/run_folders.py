@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from hpc_train.base.errors import NewerVersionError, StoreError, UnknownNameError
-from hpc_train.base.regularfile import is_full, is_there, read_regular
+from hpc_train.base.files import is_full, is_there, read_regular
 from hpc_train.base.value import Value
 from hpc_train.runs.json_files import (
     cannot_write,

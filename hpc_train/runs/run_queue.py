@@ -20,9 +20,9 @@ from typing import cast
 import msgspec
 
 from hpc_train.base.errors import HpcTrainError, SubmitError
+from hpc_train.base.files import open_lock, open_regular, read_regular
+from hpc_train.base.processes import clean_environment, ended, start
 from hpc_train.base.registry import resolve
-from hpc_train.base.regularfile import open_lock, open_regular, read_regular
-from hpc_train.base.subprocesses import clean_environment, ended, start
 from hpc_train.base.value import Value, decode_unit
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import ExecutorOptions

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from hpc_train.base.regularfile import is_full, is_there, read_regular
+from hpc_train.base.files import is_full, is_there, read_regular
 from hpc_train.jobs.job import RESUBMIT
 from hpc_train.runs.job_state import current, decide, has_ended
 from hpc_train.runs.restart_table import signal_of

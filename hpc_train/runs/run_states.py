@@ -12,8 +12,8 @@ from typing import NamedTuple, cast
 import msgspec
 
 from hpc_train.base.errors import StoreError
+from hpc_train.base.files import is_there
 from hpc_train.base.registry import load
-from hpc_train.base.regularfile import is_there
 from hpc_train.base.value import Value
 from hpc_train.runs.executor import Executor
 from hpc_train.runs.expected_runs import missing_runs
@@ -83,7 +83,7 @@ def query_executors(files: Sequence[RunFiles]) -> Mapping[RunFolder, JobReport]:
         if item.submission is not None and not is_settled(item.status, item.submission):
             by_executor[item.submission.executor][item.folder] = item.submission
     # A `render`, which queries nothing, does without it.
-    from hpc_train.base.slow_answer import notice_if_slow
+    from hpc_train.base.processes import notice_if_slow
 
     reports: dict[RunFolder, JobReport] = {}
     for name, runs in by_executor.items():

@@ -10,8 +10,8 @@ from statistics import median
 
 import msgspec
 
+from hpc_train.base.files import files_in, open_regular
 from hpc_train.base.node_names import host_name
-from hpc_train.base.regularfile import files_in, open_regular
 from hpc_train.base.value import Value
 
 # About 40 events of each rank, the last 10 of which count.

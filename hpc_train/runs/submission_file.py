@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.base.atomicfile import write_atomic
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular, write_atomic
 from hpc_train.base.value import decode_unit, encode_unit
 from hpc_train.runs.json_files import cannot_write
 from hpc_train.runs.run import JobStatus, RunFolder

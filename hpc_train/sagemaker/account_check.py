@@ -30,7 +30,7 @@ from hpc_train.sagemaker.aws_client import (
     unknown_region,
 )
 from hpc_train.sagemaker.live_account import InstanceType, LiveAccount
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 _SIGNS = ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")
 _FILES = (".aws/config", ".aws/credentials")

@@ -9,7 +9,7 @@ from typing import Any
 
 from hpc_train.base.errors import HpcTrainError, PlanError, SiteProfileError, SubmitError, nearest
 from hpc_train.base.extras import need
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 # What is waited for an answer, and how often: two minutes in all; half a minute for a state or log,
 # which the next command asks for again.

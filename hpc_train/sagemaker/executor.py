@@ -25,7 +25,7 @@ from hpc_train.sagemaker.aws_client import (
 )
 from hpc_train.sagemaker.job_reports import JobId, fetch, job_reports
 from hpc_train.sagemaker.submit_jobs import check_limits, submit_jobs
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 
 class SageMakerExecutor(Executor):

@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.base.atomicfile import write_atomic
 from hpc_train.base.errors import StoreError
-from hpc_train.base.regularfile import (
+from hpc_train.base.files import (
     files_in,
     is_regular,
     open_regular,
     open_to_append,
     read_regular,
+    write_atomic,
 )
 from hpc_train.base.value import Value
 from hpc_train.runs.json_files import exclusive, to_json, write_file

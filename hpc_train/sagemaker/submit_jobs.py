@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hpc_train.base.errors import HpcTrainError, PlanError, StoreError, SubmitError
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import ExecutorOptions
@@ -45,7 +45,7 @@ from hpc_train.sagemaker.training_job import (
     section_of,
     training_job,
 )
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 _TAKEN = "ResourceInUse"
 

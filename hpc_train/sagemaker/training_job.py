@@ -11,9 +11,8 @@ from typing import Any
 
 from hpc_train.base.errors import PlanError, SiteProfileError
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.sites.facilities import SageMaker
 from hpc_train.sites.partition import ANY
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SageMaker, SourcedSite
 
 PREFIX = "hpct-"
 MARK = "hpctrain:run"

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hpc_train.base.metric import OfRun
-from hpc_train.base.metrics import RATE_RECORDS, RUN_METRICS
+from hpc_train.base.metrics import RATE_RECORDS, RUN_METRICS, OfRun
 from hpc_train.jobs.study import Warmup
 from hpc_train.scaling.group_reductions import (
     NAN,

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.base.errors import ReportError
-from hpc_train.base.metric import Basis
-from hpc_train.base.metrics import BASES
+from hpc_train.base.metrics import BASES, Basis
 from hpc_train.jobs.study import Scaling
 from hpc_train.scaling.group_reductions import Floats, agree, least, moments, most, numbers
 from hpc_train.scaling.points import TO_TRAIN, Grouped, sizes_of

@@ -14,21 +14,19 @@ import pandas as pd
 
 from hpc_train.advice.advice import MeasuredStep
 from hpc_train.jobs.operations import PARAMETERS, number_of
-from hpc_train.jobs.strategy_checks import strategy_problem
-from hpc_train.jobs.strategy_costs import (
-    TrainingSize,
-    idle_share,
-    sent_bytes,
-    state_bytes,
-)
-from hpc_train.jobs.study import ALONE
-from hpc_train.jobs.training_strategies import (
+from hpc_train.jobs.strategies import (
     GPT_SHAPES,
     MESHES,
     SCHEDULES,
     STRATEGIES,
     TrainingRequest,
+    TrainingSize,
+    idle_share,
+    sent_bytes,
+    state_bytes,
+    strategy_problem,
 )
+from hpc_train.jobs.study import ALONE
 from hpc_train.runs.submission import JobState
 from hpc_train.scaling.record_arrays import RecordArrays
 

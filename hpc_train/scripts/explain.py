@@ -14,7 +14,7 @@ from hpc_train.plans.launchers.base import Program, find_launcher
 from hpc_train.plans.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
 from hpc_train.sites.batch_system import ABILITIES, find_batch_system
 from hpc_train.sites.cited_sources import source_of
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 Kind = Literal["setting", "directive", "variable", "argument", "missing", "node"]
 _NONE = Reason(why="")

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hpc_train.sites.inheritance import File, lineage
-from hpc_train.sites.merge import find
-from hpc_train.sites.site import Source, SourcedSite
+from hpc_train.sites.merge import File, find, lineage
+from hpc_train.sites.profile import Source, SourcedSite
 
 
 def source_of(site: SourcedSite, key: str) -> Source | None:

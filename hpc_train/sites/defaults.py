@@ -10,13 +10,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from hpc_train.base.data_folders import DEFAULTS_FILE, user_folder
+from hpc_train.base.decode import decode, keys_of
 from hpc_train.base.errors import SpecError
-from hpc_train.base.typed_values import decode, keys_of
 from hpc_train.base.value import Sourced
 from hpc_train.base.yamlfile import read
 from hpc_train.jobs.job import Defaults, SiteDefaults, SourcedJob
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 # Key of the job -> the variables of sbatch and srun, in order.
 _VARIABLES = {

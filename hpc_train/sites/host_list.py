@@ -10,7 +10,7 @@ from hpc_train.base.errors import SiteProfileError
 from hpc_train.base.value import Sourced
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.partition import Partition
-from hpc_train.sites.site import SiteProfile, SourcedSite
+from hpc_train.sites.profile import SiteProfile, SourcedSite
 
 _MEETING = "first-host"
 _EXAMPLE = "hosts: [{name: gpu1, address: 10.0.0.11}, {name: gpu2, address: 10.0.0.12}]"

@@ -11,11 +11,17 @@ import msgspec
 from msgspec import inspect as kinds
 
 from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import encode_unit
-from hpc_train.base.version_ranges import DISTANCES, GdrLevel, NodeBounds, Version, VersionBounds
+from hpc_train.base.value import (
+    DISTANCES,
+    GdrLevel,
+    NodeBounds,
+    Version,
+    VersionBounds,
+    encode_unit,
+)
 from hpc_train.jobs.job import Defaults, JobSpec
 from hpc_train.jobs.study import SITE_AXIS, StudySpec
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 FileKind = Literal["job", "study", "site", "defaults"]
 _TYPES: dict[FileKind, type] = {

@@ -10,12 +10,12 @@ from typing import Any, NoReturn, cast
 
 import msgspec
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import SiteProfileError, nearest
+from hpc_train.base.regex import whole_match
 from hpc_train.base.registry import BUILT_IN, names, resolve
 from hpc_train.base.slurm_options import directive_problem, sbatch_grammar
-from hpc_train.base.timed_regex import whole_match
-from hpc_train.base.typed_values import decode
-from hpc_train.base.value import Sourced, Value
+from hpc_train.base.value import Sourced, Value, parts, within
 from hpc_train.base.variable_names_and_secrets import (
     KEPT,
     is_reserved,
@@ -25,15 +25,11 @@ from hpc_train.base.variable_names_and_secrets import (
     secret_in,
     why_not_empty,
 )
-from hpc_train.base.version_ranges import parts, within
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.inheritance import read_profile
-from hpc_train.sites.launchers_and_preflight import HOST_METHOD
-from hpc_train.sites.merge import Part, locked_keys
-from hpc_train.sites.network import EnvBlock, Network
-from hpc_train.sites.partition import ANY, Partition, Qos
+from hpc_train.sites.merge import Part, locked_keys, read_profile
+from hpc_train.sites.partition import ANY, HOST_METHOD, EnvBlock, Network, Partition, Qos
+from hpc_train.sites.profile import SiteProfile, SourcedSite
 from hpc_train.sites.search import find_profile
-from hpc_train.sites.site import SiteProfile, SourcedSite
 
 _OF_HOSTS = frozenset(("hosts", "shared", "workdir"))
 

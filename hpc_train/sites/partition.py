@@ -1,4 +1,4 @@
-"""Partition and Qos: the queues of a site, their nodes, and their limits."""
+"""Partition, Qos, Network, Launchers, Rendezvous, Preflight: what jobs of a site use."""
 
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
@@ -6,10 +6,121 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import Value
-from hpc_train.base.version_ranges import NodeBounds, within
-from hpc_train.jobs.job import Count, Gpus, Module, Nodes, OneWord
-from hpc_train.sites.network import Hca, Interface
+from hpc_train.base.value import GdrLevel, NodeBounds, Value, Version, VersionBounds, within
+from hpc_train.base.variable_names_and_secrets import Variable
+from hpc_train.jobs.job import Count, Gpus, LauncherName, Module, Nodes, OneWord
+
+Fabric = Literal[
+    "infiniband", "roce", "slingshot", "efa", "gcp-tcpx", "gcp-tcpxo", "gcp-gib", "ethernet"
+]
+Vendor = Literal["nvidia", "amd", "intel", "none"]
+Runtime = Literal["nccl", "rccl", "gloo", "mpi", "ucx"]
+EnvScope = Literal["job", "ranks", "launcher"]
+Mode = Literal["set", "default", "prepend", "append"]
+Separator = Literal[":", ",", ";", " "]
+Interface = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)", description="Name of a network interface."),
+]
+Hca = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*(:[0-9]+){0,3}$(?!\n)",
+        description="Name of a host adapter, with an optional port: mlx5_0, mlx5_0:1.",
+    ),
+]
+Byte = Annotated[int, Meta(ge=0, le=255)]
+
+
+class Network(Value, frozen=True, kw_only=True):
+    """The network between the nodes; without a fabric nothing is set."""
+
+    fabric: Annotated[Fabric | None, Meta(description="Fabric that NCCL uses between nodes.")] = (
+        None
+    )
+    interfaces: Annotated[
+        tuple[Interface, ...], Meta(description="Interfaces for the sockets of NCCL and gloo.")
+    ] = ()
+    exclude_interfaces: Annotated[
+        tuple[Interface, ...], Meta(description="Interfaces that NCCL must not use, by prefix.")
+    ] = ()
+    hcas: Annotated[tuple[Hca, ...], Meta(description="Host adapters for the ranks' data.")] = ()
+    gdr_level: Annotated[
+        GdrLevel | None, Meta(description="NCCL_NET_GDR_LEVEL: LOC, PIX, PXB, PHB or SYS.")
+    ] = None
+    gid_index: Annotated[
+        Byte | None, Meta(description="NCCL_IB_GID_INDEX for NCCL below 2.21 on RoCE.")
+    ] = None
+    traffic_class: Annotated[Byte | None, Meta(description="NCCL_IB_TC on RoCE.")] = None
+    alt_read: Annotated[
+        bool, Meta(description="Slingshot: alternative rendezvous, with its --network option.")
+    ] = False
+    plugin: Annotated[OneWord | None, Meta(description="NCCL_NET_PLUGIN: a suffix or a path.")] = (
+        None
+    )
+    plugin_from: Annotated[
+        str | None,
+        Meta(description="What provides NCCL's plug-in, for messages: module nccl."),
+    ] = None
+    script: Annotated[
+        Annotated[str, Meta(pattern=r"^/[^\n]*$(?!\n)")] | None,
+        Meta(description="Absolute path of the vendor's settings script, which is sourced."),
+    ] = None
+    nccl: Annotated[
+        Version | None, Meta(description="Version of NCCL; on AMD the one that RCCL is based on.")
+    ] = None
+    gpus: Annotated[
+        Vendor | None, Meta(description="Vendor of the GPUs; default: by gpu_type.")
+    ] = None
+    ip_over_ib: Annotated[
+        bool | None, Meta(description="Whether InfiniBand carries IP, which gloo needs.")
+    ] = None
+    torch_mpi: Annotated[
+        bool | None, Meta(description="Whether the site's torch was built with MPI.")
+    ] = None
+
+
+class When(Value, frozen=True, kw_only=True):
+    """Jobs that a block applies to: all conditions must hold; of a list, one value must match."""
+
+    nodes: Annotated[NodeBounds | None, Meta(description="1, '>1', '>=2,<16'.")] = None
+    # Not `OneWord | …`: with a union of a list and a text with a pattern, msgspec 0.22 crashes when
+    # the interpreter exits.
+    partition: Annotated[
+        str | tuple[OneWord, ...] | None, Meta(description="The job's partition.")
+    ] = None
+    launcher: Annotated[
+        str | tuple[OneWord, ...] | None, Meta(description="The job's launcher.")
+    ] = None
+    runtime: Annotated[
+        Runtime | tuple[Runtime, ...] | None,
+        Meta(description="Library that transfers the ranks' data."),
+    ] = None
+    vendor: Annotated[
+        Vendor | tuple[Vendor, ...] | None, Meta(description="Vendor of the job's GPUs.")
+    ] = None
+    nccl: Annotated[
+        VersionBounds | None, Meta(description="Versions of network.nccl: '>=2.21,<2.30'.")
+    ] = None
+    container: Annotated[bool | None, Meta(description="Whether ranks run in a container.")] = None
+
+
+class EnvBlock(Value, frozen=True, kw_only=True):
+    """Variables for the jobs that `when` describes, or a note that they are already set."""
+
+    when: When = When()
+    scope: Annotated[EnvScope, Meta(description="Processes that get them.")] = "job"
+    env: Annotated[dict[str, str | int | float], Meta(description="Variables to set.")] = {}
+    unset: Annotated[tuple[Variable, ...], Meta(description="Variables to unset.")] = ()
+    already_set_by: Annotated[
+        str | None,
+        Meta(description="What already sets `env` on this site, so that nothing is written."),
+    ] = None
+    mode: Annotated[Mode, Meta(description="How an existing value is treated.")] = "set"
+    separator: Annotated[Separator, Meta(description="Between items; prepend and append.")] = ":"
+    why: Annotated[str, Meta(description="Shown by `explain`.")] = ""
+    source: Annotated[str, Meta(description="Source of the values.")] = ""
+
 
 ANY = "*"
 Jobs = Annotated[int, Meta(ge=1)]
@@ -211,3 +322,112 @@ def bound_for(
         if getattr(bound, key) is not None and size and payer:
             found = index, bound
     return found
+
+
+HOST_METHOD = (
+    r"^(loopback|first-host|batch-host|hostname-ip|resolver|(remote-)?address:[1-9]"
+    r"|interface:[A-Za-z0-9][A-Za-z0-9_.-]*)$"
+)
+Template = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\.j2$(?!\n)",
+        description="File name of the template of the job script, e.g. mysite.sbatch.j2.",
+    ),
+]
+
+
+class Launchers(Value, frozen=True, kw_only=True):
+    """The launchers of a site: allowed, default and forbidden ones, with reasons."""
+
+    default: Annotated[LauncherName, Meta(description="Used if a job names none.")]
+    allowed: Annotated[tuple[LauncherName, ...], Meta(description="Launchers that a job may name.")]
+    forbidden: Annotated[dict[str, str], Meta(description="launcher -> the site's reason")] = {}
+    warned: Annotated[
+        dict[str, str], Meta(description="launcher -> why the site advises against it")
+    ] = {}
+    srun_args: Annotated[
+        tuple[str, ...],
+        Meta(description="More options of each srun, which has --kill-on-bad-exit=1 --wait=60."),
+    ] = ()
+    mpi: Annotated[
+        OneWord | None,
+        Meta(description="srun --mpi=… for MPI: pmix, pmi2, cray_shasta, none."),
+    ] = None
+    cpu_bind: Annotated[
+        OneWord | None, Meta(description="srun --cpu-bind=… of a rank, if the partition has none.")
+    ] = None
+    gpu_bind: Annotated[
+        OneWord | None, Meta(description="srun --gpu-bind=… of a rank that has one GPU.")
+    ] = None
+    numa_binding: Annotated[
+        Literal["node", "socket", "exclusive", "core-complex"] | None,
+        Meta(description="torchrun --numa-binding=…, from torch 2.9 on."),
+    ] = None
+    openmpi: Annotated[
+        Version | None, Meta(description="Open MPI's version: '4.1', '5'; default: 4.")
+    ] = None
+    bind_to: Annotated[
+        Literal["none", "core", "numa", "socket", "package"],
+        Meta(description="mpirun --bind-to …; core gives a rank cpus_per_task cores."),
+    ] = "none"
+    mpirun_args: Annotated[tuple[str, ...], Meta(description="More options of mpirun.")] = ()
+
+
+class Rendezvous(Value, frozen=True, kw_only=True):
+    """Rendezvous of the ranks: how rank 0's host is found and which ports are tried.
+
+    The ports should be outside Linux's ephemeral range, 32768-60999 by default.
+    """
+
+    host: Annotated[
+        str,
+        Meta(
+            description="How rank 0's address is found: loopback, first-host, batch-host, "
+            "hostname-ip, resolver, address:N, remote-address:N or interface:NAME.",
+            extra_json_schema={"pattern": HOST_METHOD},
+        ),
+    ] = "first-host"
+    suffix: Annotated[str, Meta(description="Appended to the host name, e.g. 'i'.")] = ""
+    port: Annotated[int, Meta(ge=1024, le=65535, description="First port tried.")] = 61000
+    ports: Annotated[int, Meta(ge=1, le=60000, description="How many ports may be tried.")] = 4000
+
+
+class PluginCheck(Value, frozen=True, kw_only=True):
+    """A variable that forces a plug-in of NCCL, its value, and what provides the plug-in."""
+
+    name: str
+    value: str
+    provider: str
+
+
+class Preflight(Value, frozen=True, kw_only=True):
+    """Checks of all nodes in parallel, before the ranks start; missing keys are not checked."""
+
+    gpus: Annotated[bool, Meta(description="The node has the requested number of GPUs.")] = True
+    program: Annotated[
+        bool, Meta(description="The job's program, or its image, is on the node.")
+    ] = True
+    names: Annotated[
+        bool, Meta(description="The node resolves rank 0's host, and that host resolves the node.")
+    ] = True
+    interfaces: Annotated[
+        tuple[OneWord, ...], Meta(description="Network interfaces that exist and are up.")
+    ] = ()
+    hcas: Annotated[
+        tuple[OneWord, ...],
+        Meta(description="InfiniBand adapters that need an active port: mlx5_0."),
+    ] = ()
+    space: Annotated[
+        dict[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*$(?!\n)")], Memory],
+        Meta(description="Folder -> required free space: /dev/shm: 1G."),
+    ] = {}
+    memlock: Annotated[
+        bool, Meta(description="`ulimit -l` is unlimited, as InfiniBand needs it.")
+    ] = False
+    clock: Annotated[
+        Duration | None, Meta(description="Allowed deviation of a node's clock, e.g. 2s.")
+    ] = None
+    timeout: Annotated[
+        Duration | None, Meta(description="Timeout of a node's answer; default: 30 s.")
+    ] = None

@@ -20,7 +20,7 @@ from hpc_train.base.data_folders import (
     system_folder,
 )
 from hpc_train.base.errors import SiteProfileError, UnknownNameError
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular
 from hpc_train.base.yamlfile import list_files, lookup, nearest_file, read
 
 _EXTENDS = re.compile(rb"\bextends\W{1,8}([\w.-]{1,256})")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpc_train.base.errors import PlanError
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 
 def wrong_place(site: SourcedSite) -> str:

@@ -23,7 +23,7 @@ from hpc_train.runs.job_state import is_ending, nested_report
 from hpc_train.runs.run import RunFolder
 from hpc_train.runs.submission import JobReport, JobState, SlurmEndpoint, Submission
 from hpc_train.runs.submission_file import mark, status_of, write
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 from hpc_train.slurm.job_states import MARK, job_reports, search
 from hpc_train.slurm.sbatch import (
     Call,

@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from hpc_train.base.subprocesses import Finished
-from hpc_train.base.typed_values import load_data
+from hpc_train.base.decode import load_data
+from hpc_train.base.processes import Finished
 from hpc_train.base.value import Value
 from hpc_train.runs.job_state import job_state
 from hpc_train.runs.run import RunFolder

@@ -6,7 +6,7 @@ import re
 
 from hpc_train.base.slurm_options import gres
 from hpc_train.base.units import Duration
-from hpc_train.sites.scontrol_fields import (
+from hpc_train.sites.detection import (
     Fields,
     count,
     duration,

@@ -6,8 +6,8 @@ import getpass
 import re
 
 from hpc_train.base.errors import ProbeError
-from hpc_train.base.run_program import Answer, Ask, ask, whole
-from hpc_train.sites.scontrol_fields import Fields, count, settings, word, words
+from hpc_train.base.processes import Answer, Ask, ask, whole
+from hpc_train.sites.detection import Fields, count, settings, word, words
 from hpc_train.slurm.live_cluster import Association, Bounds, Cluster, LiveQos, Mpi
 from hpc_train.slurm.parse_slurm_output import (
     associations,

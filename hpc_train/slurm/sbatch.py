@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpc_train.base.errors import SubmitError
+from hpc_train.base.processes import Finished, run
 from hpc_train.base.slurm_options import advice, refusal_of
-from hpc_train.base.subprocesses import Finished, run
 from hpc_train.base.value import Value
 from hpc_train.runs.executor import ExecutorOptions, repetition_groups
 from hpc_train.runs.run import RunFolder, RunName
@@ -32,7 +32,7 @@ from hpc_train.slurm.slurm_commands import (
 if TYPE_CHECKING:
     from subprocess import Popen
 
-    from hpc_train.base.subprocesses import Finished
+    from hpc_train.base.processes import Finished
     from hpc_train.slurm.submitit_script import ScriptExecutor
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from hpc_train.base.errors import nearest
+from hpc_train.base.processes import Finished, clean_environment, run
 from hpc_train.base.slurm_options import sbatch_variables
-from hpc_train.base.subprocesses import Finished, clean_environment, run
 from hpc_train.runs.submission import SlurmEndpoint
 
 # Variables that set options of the commands: SQUEUE_STATES, for example, would hide jobs.

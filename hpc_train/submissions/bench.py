@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.base.errors import PlanError, SpecError
-from hpc_train.base.subprocesses import python_command
+from hpc_train.base.processes import python_command
 from hpc_train.base.value import Value
 from hpc_train.jobs.collectives import COLLECTIVES, message_of, message_sizes, parse_size
 from hpc_train.jobs.override import Override, option_override

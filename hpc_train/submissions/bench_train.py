@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.subprocesses import python_command, run
+from hpc_train.base.processes import python_command, run
 from hpc_train.base.value import Value
 from hpc_train.jobs.override import Override
-from hpc_train.jobs.training_strategies import ONE_PROCESS, STRATEGIES
+from hpc_train.jobs.strategies import ONE_PROCESS, STRATEGIES
 from hpc_train.scripts.prepare import Prepared
 from hpc_train.sites.load import Machine, this_machine
 

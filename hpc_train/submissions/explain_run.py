@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpc_train.base.errors import HpcTrainError, StoreError
-from hpc_train.base.regularfile import sha256_of
+from hpc_train.base.files import sha256_of
 from hpc_train.base.value import Sourced
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.node_list import nodes_of
@@ -17,7 +17,7 @@ from hpc_train.runs.run_state_and_reason import run_of
 from hpc_train.scripts.explain import Explained, explain
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 
 class ExplainedRun(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.base.regularfile import is_regular, open_regular
+from hpc_train.base.files import is_regular, open_regular
 from hpc_train.logs.collect import logs_of, wanted
 from hpc_train.logs.pattern_suggestions import Suggestion, suggested_for
 from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Reading, extend

@@ -14,7 +14,7 @@ import msgspec
 
 from hpc_train.base.data_folders import template_path
 from hpc_train.base.errors import SpecError, StoreError
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value, encode_unit
 from hpc_train.diagnosis.failure_causes import explain
 from hpc_train.jobs.override import key_paths, parse_setting

@@ -11,15 +11,15 @@ from math import sqrt
 from pathlib import Path
 
 from hpc_train.base.errors import HpcTrainError, SpecError, SubmitError, nearest
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular
 from hpc_train.base.value import Sourced
-from hpc_train.jobs.training_strategies import FIRST_PROFILED
+from hpc_train.jobs.strategies import FIRST_PROFILED
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.storage import CHECKPOINTS
 from hpc_train.runs.run_folders import is_run
 from hpc_train.runs.run_states import executor_of, runs_below
 from hpc_train.scripts.prepare import Prepared, PreparedPoint
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from hpc_train.sites.submit_folder import check_place
 
 # Directives are in the first lines of a script.

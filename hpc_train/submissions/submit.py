@@ -13,7 +13,7 @@ import msgspec
 
 from hpc_train.base.data_folders import template_path
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.base.regularfile import is_regular, is_there, read_regular, sha256_of
+from hpc_train.base.files import is_regular, is_there, read_regular, sha256_of
 from hpc_train.base.value import Sourced, Value
 from hpc_train.plans.cost import check_budget, cost_line, cost_of, price_of_nodes
 from hpc_train.plans.plan import LaunchPlan
@@ -47,7 +47,7 @@ from hpc_train.runs.submission import JobState, Script, SlurmEndpoint
 from hpc_train.scripts.prepare import Prepared, PreparedPoint, randomised_blocks
 from hpc_train.scripts.render import render_allocation
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from hpc_train.submissions.submission_checks import (
     check_checkpoint_folders,
     check_start,

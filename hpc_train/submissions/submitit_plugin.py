@@ -20,8 +20,8 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import is_for_one_node
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
+from hpc_train.sites.profile import SourcedSite
 from hpc_train.sites.search import find_profile
-from hpc_train.sites.site import SourcedSite
 from hpc_train.slurm.submitit_function import (
     FunctionEnvironment,
     FunctionExecutor,

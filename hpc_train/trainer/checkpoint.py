@@ -33,7 +33,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
-from hpc_train.base.atomicfile import write_atomic
+from hpc_train.base.files import write_atomic
 from hpc_train.trainer.emit import write_line
 from hpc_train.trainer.process_group import any_rank, of_rank_0, of_ranks, rank_and_count
 from hpc_train.trainer.stop_request import keep_worker as keep_worker

@@ -17,7 +17,7 @@ from torch.distributed.tensor import DTensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from hpc_train.jobs.operations import FLOPS, PARAMETERS
-from hpc_train.jobs.training_strategies import FIRST_PROFILED, MESHES, TrainingRequest
+from hpc_train.jobs.strategies import FIRST_PROFILED, MESHES, TrainingRequest
 from hpc_train.trainer.datasets import TrainingData
 from hpc_train.trainer.emit import emit
 from hpc_train.trainer.precision import parameter_type

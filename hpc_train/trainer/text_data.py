@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from hpc_train.base.doc_pages import page_text, page_titles
+from hpc_train.base.data_folders import page_text, page_titles
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.trainer import WorkloadError
 from hpc_train.trainer.datasets import Pair

@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpc_train.jobs.strategy_checks import batch_problem, strategy_problem
-from hpc_train.jobs.training_strategies import GPT_SHAPES, TrainingRequest
+from hpc_train.jobs.strategies import GPT_SHAPES, TrainingRequest, batch_problem, strategy_problem
 from hpc_train.trainer import WorkloadError
 from hpc_train.trainer.emit import emit, write_line
 from hpc_train.trainer.spawn_ranks import env_int, exit_code_of, leave, run_ranks, world_size

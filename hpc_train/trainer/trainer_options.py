@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from hpc_train.jobs.training_strategies import (
+from hpc_train.jobs.strategies import (
     CHECKPOINTING,
     COMPILE,
     MODELS,

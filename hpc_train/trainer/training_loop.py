@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
-from hpc_train.jobs.training_strategies import TrainingRequest, unprofiled
+from hpc_train.jobs.strategies import TrainingRequest, unprofiled
 from hpc_train.trainer import WorkloadError, checkpoint
 from hpc_train.trainer.datasets import Pair, TrainingData
 from hpc_train.trainer.emit import emit, write_line

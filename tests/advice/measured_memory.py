@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from hpc_train.advice.program_size import ProgramSize, gpt_parameters
 from hpc_train.advice.rank_memory import GIB, rank_memory
-from hpc_train.base.value_range import Range
-from hpc_train.jobs.training_strategies import GPT_SHAPES, ModelName, TrainingRequest
+from hpc_train.base.quantities import Range
+from hpc_train.jobs.strategies import GPT_SHAPES, ModelName, TrainingRequest
 
 MODEL: ModelName = "gpt-124m"
 

@@ -16,7 +16,7 @@ from hpc_train.advice.advice import MeasuredStep
 from hpc_train.advice.machine_size import MachineSize
 from hpc_train.advice.program_size import ProgramSize
 from hpc_train.advice.rows import make_rows
-from hpc_train.base.value_range import Range
+from hpc_train.base.quantities import Range
 from tests.advice.questions import ask
 from tests.scaling.published_tables import rows_of
 

@@ -10,7 +10,7 @@ from hpc_train.advice.advice import Advice, AdviceRow, MeasuredStep
 from hpc_train.advice.machine_size import MachineSize
 from hpc_train.advice.program_size import ProgramSize, gpt_flops, gpt_parameters
 from hpc_train.advice.question import Question
-from hpc_train.jobs.training_strategies import GPT_SHAPES
+from hpc_train.jobs.strategies import GPT_SHAPES
 
 # Four A100 of 40 GB, NVLink, four adapters of 200 Gbit/s.
 A100 = MachineSize(

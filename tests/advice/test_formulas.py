@@ -17,8 +17,8 @@ from hpc_train.advice.step_time import (
     slowest_rank,
     step_time,
 )
-from hpc_train.base.value_range import Range, exactly
-from hpc_train.jobs.training_strategies import TrainingRequest
+from hpc_train.base.quantities import Range, exactly
+from hpc_train.jobs.strategies import TrainingRequest
 from tests.advice.questions import A100, CPUS, gpt, other, step
 
 

@@ -13,14 +13,18 @@ from hpc_train.advice.program_size import (
     gpt_flops,
     gpt_parameters,
 )
-from hpc_train.jobs.strategy_checks import batch_problem, strategy_problem
-from hpc_train.jobs.strategy_costs import TrainingSize, idle_share, sent_bytes, state_bytes
-from hpc_train.jobs.training_strategies import (
+from hpc_train.jobs.strategies import (
     GPT_SHAPES,
     SCHEDULES,
     STRATEGIES,
     ScheduleName,
     TrainingRequest,
+    TrainingSize,
+    batch_problem,
+    idle_share,
+    sent_bytes,
+    state_bytes,
+    strategy_problem,
 )
 from hpc_train.trainer.models import make_model, mean_loss
 from tests.cases import cases

@@ -10,8 +10,8 @@ import pytest
 
 import hpc_train
 from hpc_train.api.job_keys import JobKeys
+from hpc_train.base.decode import keys_of
 from hpc_train.base.errors import HpcTrainError, WaitTimeoutError
-from hpc_train.base.typed_values import keys_of
 from hpc_train.jobs.job import JobSpec, Resources
 
 LIMIT_S = 240.0

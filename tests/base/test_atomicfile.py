@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.atomicfile import new_file, remove_stale, write_atomic
+from hpc_train.base.files import new_file, remove_stale, write_atomic
 from hpc_train.runs.log_result_cache import write_cache
 
 # Opens a new file beside its target, says so, and waits for an end of its own.
 WRITER = """
 import sys
 from pathlib import Path
-from hpc_train.base.atomicfile import new_file
+from hpc_train.base.files import new_file
 with new_file(Path(sys.argv[1])) as stream:
     stream.write(b"half")
     stream.flush()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_train.base.regex_parts import literal_of
+from hpc_train.base.regex import literal_of
 
 
 @pytest.mark.parametrize(

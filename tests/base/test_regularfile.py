@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.regularfile import is_there, open_regular, read_regular
+from hpc_train.base.files import is_there, open_regular, read_regular
 from hpc_train.diagnosis.diagnose import diagnose_logs
 from hpc_train.diagnosis.diagnosis import JobEnd
 from hpc_train.logs.collect import collect

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from hpc_train.base import slow_answer
-from hpc_train.base.slow_answer import notice_if_slow
+from hpc_train.base import processes
+from hpc_train.base.processes import notice_if_slow
 from tests.submissions.waiting import wait_for
 
 
 def test_a_slow_answer_is_said_to_be_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(slow_answer, "NOTICE_S", 0.0)
+    monkeypatch.setattr(processes, "NOTICE_S", 0.0)
     with notice_if_slow("Slurm"):
         wait_for(lambda: bool(caplog.messages))
     with notice_if_slow("qsub", "; up to 60 s"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_train.base.subprocesses import clean_environment, run
+from hpc_train.base.processes import clean_environment, run
 
 
 def test_a_process_is_reported_as_it_ended() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import SpecError
-from hpc_train.base.typed_values import decode
 from hpc_train.base.yamlfile import Document
 from hpc_train.jobs.job import JobSpec
 from hpc_train.jobs.study import StudySpec
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 JOB = "name: a\ncommand: [a]\n"
 SITE = "schema: 1\nname: a\ndescription: d\nscheduler: slurm\nlaunchers:\n  default: srun\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_train.base.version_ranges import (
+from hpc_train.base.value import (
     GdrLevel,
     NodeBounds,
     Version,

@@ -13,7 +13,7 @@ from hpc_train.base.value import Sourced, Value
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.sample_jobs import QueueSlot, known_launcher, qualities, queue_slots, sample
 from hpc_train.sites.partition import ANY, Partition
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 _HOUR = 3600
 _MOST_MEMORY = Memory.parse("1024T")

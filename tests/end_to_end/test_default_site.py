@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.lab.state_file import Lab
-from hpc_train.sites.detected import CONF_FILES
+from hpc_train.sites.detection import CONF_FILES
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.slurm]

@@ -21,7 +21,7 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import sample_jobs
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from tests.conftest import ROOT, Hpctrain, refuse
 from tests.end_to_end.over_limit_jobs import OverLimitJob, jobs_beyond
 

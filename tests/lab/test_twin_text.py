@@ -11,9 +11,8 @@ from hpc_train.base.data_folders import profile_folder
 from hpc_train.lab.twins.accounts import account_settings, has_accounting, users_of_machine
 from hpc_train.lab.twins.slurm_conf import TwinPaths, slurm_conf
 from hpc_train.lab.twins.start_and_stop import assumptions, job_submit, lua
-from hpc_train.sites.facilities import Account, sample_account
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import Account, SiteProfile, sample_account
 
 PLACE = TwinPaths(folder="/twins/mine", port=20001, dbd_port=0)
 HEAD = """\

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import SiteProfileError
 from hpc_train.base.slurm_options import Refusal
-from hpc_train.base.typed_values import decode
-from hpc_train.base.version_ranges import Version
+from hpc_train.base.value import Version
 from hpc_train.lint.rule import LintContext
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm.slurm_answer import ShellVariable, SlurmAnswer
 
 SITE = {

@@ -10,12 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hpc_train.base.shell import depends, read_blocks, read_commands, repeats
-from hpc_train.base.version_ranges import Version
+from hpc_train.base.value import Version
 from hpc_train.lint.directives import split_directive
 from hpc_train.lint.lint_script import lint_script, repair_script
 from hpc_train.lint.rule import LintContext
 from hpc_train.lint.script import read_script
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 PIECES = st.sampled_from(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.base.timed_regex import TimedPattern
+from hpc_train.base.regex import TimedPattern
 from hpc_train.logs.line import Line, Prefix, peel
 from tests.cases import cases
 

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.nccl.transport import verdict
 from hpc_train.runs.nccl_transport import Adapter, Transport
-from hpc_train.sites.network import Network
+from hpc_train.sites.partition import Network
 
 
 def two_nodes(*kinds: str, **more: Any) -> Transport:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base import typed_values
+from hpc_train.base import decode
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import SignatureError
 from hpc_train.diagnosis import signature_matcher
@@ -96,7 +96,7 @@ def test_the_recipe_for_the_package_is_a_file_and_a_line(
     (data / "signatures" / "quota_daemon.yaml").write_text(OWN)
     with (data / "signature_files.yaml").open("a") as index:
         index.write("  - quota_daemon\n")
-    for module in (typed_values, catalogues):
+    for module in (decode, catalogues):
         monkeypatch.setattr(module, "data_file", data.joinpath)
     packaged.cache_clear()
     try:

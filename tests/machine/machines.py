@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpc_train.base.run_program import Answer
+from hpc_train.base.processes import Answer
 from hpc_train.machine.probe_script import MARK
 
 FIXTURES = Path(__file__).parent / "fixtures"

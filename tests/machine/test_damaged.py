@@ -7,8 +7,8 @@ import random
 import pytest
 
 from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.processes import Answer
 from hpc_train.base.registry import BUILT_IN
-from hpc_train.base.run_program import Answer
 from hpc_train.machine.draft_profile import Findings, draft
 from hpc_train.machine.infer_settings import gpu_order, guess
 from hpc_train.machine.node_kinds import kinds, shape

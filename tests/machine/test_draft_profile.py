@@ -15,7 +15,7 @@ from hpc_train.machine.read_hardware import read_hardware
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.scripts.prepare import Request, prepare
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm.live_cluster import Cluster
 from hpc_train.slurm.query_slurm import read_cluster
 from tests.machine.machines import SHAPES, Slurm, output

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.base.run_program import ABSENT, answer_of
-from hpc_train.base.subprocesses import Finished
+from hpc_train.base.processes import ABSENT, Finished, answer_of
 
 
 @pytest.mark.parametrize(

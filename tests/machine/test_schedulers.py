@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.run_program import Answer, Ask
-from hpc_train.sites import schedulers
-from hpc_train.sites.detected import Scheduler
-from hpc_train.sites.schedulers import cluster_name, find_scheduler
+from hpc_train.base.processes import Answer, Ask
+from hpc_train.sites import detection
+from hpc_train.sites.detection import Scheduler, cluster_name, find_scheduler
 
 SILENT = "Could not establish a configuration source"
 DOWN = "Unable to contact slurm controller (connect failure)"
@@ -27,8 +26,8 @@ def never(*argv: str, **_: object) -> Answer:
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty folder for PATH, on a machine without any configuration."""
-    monkeypatch.setattr(schedulers, "CONF_FILES", (tmp_path / "etc" / "slurm.conf",))
-    monkeypatch.setattr(schedulers, "PBS_FILES", (tmp_path / "etc" / "pbs.conf",))
+    monkeypatch.setattr(detection, "CONF_FILES", (tmp_path / "etc" / "slurm.conf",))
+    monkeypatch.setattr(detection, "PBS_FILES", (tmp_path / "etc" / "pbs.conf",))
     (tmp_path / "bin").mkdir()
     (tmp_path / "etc").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -114,7 +113,7 @@ def test_other_schedulers_are_a_command_with_its_configuration(
 ) -> None:
     monkeypatch.chdir(bare)
     (bare / "etc" / "pbs.conf").write_text("PBS_SERVER=head\n")
-    monkeypatch.setattr(schedulers, "PBS_FILES", ())
+    monkeypatch.setattr(detection, "PBS_FILES", ())
     program(bare, command)
     found, _ = find_scheduler(env, asked(problem="not installed"))
     assert (found and found.kind) == kind

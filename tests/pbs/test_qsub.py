@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base import slow_answer
+from hpc_train.base import processes
 from hpc_train.base.errors import SubmitError
 from hpc_train.pbs import jobs as pbs_jobs
 from hpc_train.pbs import qsub as qsub_module
@@ -41,7 +41,7 @@ def test_a_silent_server_holds_a_submission_for_a_bounded_time(
     pbs.fault("silent")
     for name, value in {"_PATIENCE_S": 2.0, "_SEARCH_S": 1.0}.items():
         monkeypatch.setattr(qsub_module, name, value)
-    monkeypatch.setattr(slow_answer, "NOTICE_S", 0.2)
+    monkeypatch.setattr(processes, "NOTICE_S", 0.2)
     monkeypatch.setattr(pbs_jobs, "_TIMEOUT_S", 1.0)
     run = make()
     with pytest.raises(SubmitError, match="qsub was not answered: no answer within 2") as failure:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import SiteProfileError, SpecError
-from hpc_train.base.typed_values import decode
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.sites.load import Machine, load_site
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 Job = Sourced[JobSpec]
 Site = Sourced[SiteProfile]

@@ -12,7 +12,7 @@ from hpc_train.jobs.job import Topology
 from hpc_train.plans.cost import Cost, check_budget, cost_line, cost_of
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import TURN_S
-from hpc_train.sites.site import Reporting
+from hpc_train.sites.profile import Reporting
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.submissions.on_slurm import job
 

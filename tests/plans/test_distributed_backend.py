@@ -13,7 +13,7 @@ from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan, plan_digest
 from hpc_train.plans.distributed_backend import asks_for_fsdp
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

@@ -16,8 +16,8 @@ from hpc_train.plans.environment import meets
 from hpc_train.plans.network_context import network_context
 from hpc_train.plans.node_and_rank_counts import resolve_topology
 from hpc_train.plans.plan import EnvChange, LaunchPlan
-from hpc_train.sites.network import When
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.partition import When
+from hpc_train.sites.profile import SiteProfile
 from tests.cases import cases
 
 Jobs = Callable[..., Sourced[JobSpec]]

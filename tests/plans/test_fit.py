@@ -12,7 +12,7 @@ from hpc_train.jobs.job import JobSpec, Topology
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.node_and_rank_counts import gpu_warnings
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from tests.plans.launchers.made import words
 
 Jobs = Callable[..., Sourced[JobSpec]]

@@ -13,7 +13,7 @@ from hpc_train.jobs.job import JobLifecycle, JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import JobVar
 from hpc_train.scripts.render import render_script
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 LOCAL = "/dev/shm/mine"  # noqa: S108  # named, not used
 Jobs = Callable[..., Sourced[JobSpec]]

@@ -12,7 +12,7 @@ from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

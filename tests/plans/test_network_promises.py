@@ -16,8 +16,8 @@ from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
-from hpc_train.sites.network import Fabric
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.partition import Fabric
+from hpc_train.sites.profile import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

@@ -16,7 +16,7 @@ from hpc_train.plans.node_and_rank_counts import resolve_topology
 from hpc_train.plans.plan import JobVar, Joined, Text
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.partition import Partition
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

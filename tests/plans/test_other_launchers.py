@@ -19,7 +19,7 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.sample_jobs import queue_slots, sample
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import SiteProfile, SourcedSite
+from hpc_train.sites.profile import SiteProfile, SourcedSite
 
 SHIPPED = sorted(path.stem for path in profile_folder().glob("*.yaml"))
 NAMES = tuple(BUILT_IN["launchers"])

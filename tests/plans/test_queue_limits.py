@@ -16,7 +16,7 @@ from hpc_train.jobs.override import parse_setting
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from tests.jobs.read_files import load_job
 
 Jobs = Callable[..., Sourced[JobSpec]]

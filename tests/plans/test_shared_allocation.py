@@ -14,7 +14,7 @@ from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.plans.shared_allocation import TURN_S, allocate
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from tests.plans.launchers.made import word
 
 Jobs = Callable[..., Sourced[JobSpec]]

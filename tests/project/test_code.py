@@ -18,7 +18,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 WAIT_S = 200
 WAIT = re.compile(r"(?:timeout=|within_s=|\.wait\()(\d+(?:\.\d+)?)[,)]")
 
-WRITER = "base/atomicfile.py"
+WRITER = "base/files.py"
 # The folder of a run gets its name when it is complete, and another one before it is removed.
 FOLDERS = {
     "runs/run_folders.py: fresh.path.rename(final.path)",

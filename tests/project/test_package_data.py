@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base import typed_values
+from hpc_train.base import decode
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
@@ -60,7 +60,7 @@ def test_a_damaged_file_is_named_with_its_line(
 ) -> None:
     text = data_file("slurm_states.yaml").read_text().replace("state: RUNNING", "state: RUNING", 1)
     (tmp_path / "slurm_states.yaml").write_text(text)
-    monkeypatch.setattr(typed_values, "data_file", lambda name: tmp_path / name)
+    monkeypatch.setattr(decode, "data_file", lambda name: tmp_path / name)
     job_state._words.cache_clear()
     with pytest.raises(HpcTrainError, match=r"slurm_states\.yaml:\d+: states\.COMPLETING\.state: "):
         job_state.job_state("RUNNING")

@@ -7,7 +7,7 @@ from pathlib import Path
 from hpc_train.jobs.override import parse_setting
 from hpc_train.scripts.prepare import PreparedPoint, Request, prepare
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 ROLE = "arn:aws:iam::123456789012:role/training"
 PROFILE = f"""\

@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from hpc_train.base.errors import PlanError
-from hpc_train.jobs.container import Container
-from hpc_train.jobs.job import SourcedJob
+from hpc_train.jobs.job import Container, SourcedJob
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import sample_jobs
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 IMAGE = "/images/torch.sif"
 

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import SiteProfileError, SpecError
-from hpc_train.base.typed_values import decode
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from tests.scripts.stubs import NOTE, calls, install
 from tests.scripts.test_hostile import DUMP, HOSTILE, TEXT
 

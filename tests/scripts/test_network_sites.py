@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import SpecError
-from hpc_train.base.typed_values import decode
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan

@@ -13,17 +13,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import SpecError
-from hpc_train.base.typed_values import decode
 from hpc_train.base.units import Duration, Memory
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
-from hpc_train.sites.launchers_and_preflight import Preflight
 from hpc_train.sites.load import load_site
-from hpc_train.sites.network import Network
+from hpc_train.sites.partition import Network, Preflight
 
 Execute = Callable[..., subprocess.CompletedProcess[str]]
 HOST = socket.gethostname()

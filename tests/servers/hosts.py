@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_train.base.subprocesses import start
+from hpc_train.base.processes import start
 from hpc_train.lab.daemons import NETNS, end, members
 from hpc_train.lab.run_program import ask, must
 from hpc_train.lab.slurm_programs import search_path

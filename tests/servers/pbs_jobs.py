@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hpc_train.base.subprocesses import start
+from hpc_train.base.processes import start
 from tests.servers.pbs_qsub import QUEUE, Chunk, JobRequest
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.base.subprocesses import start
+from hpc_train.base.processes import start
 from tests.servers.networks import NetworkHost, join, remove
 
 if TYPE_CHECKING:

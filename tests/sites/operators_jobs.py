@@ -16,7 +16,7 @@ from hpc_train.jobs.read_job import build_job
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import Confidence
+from hpc_train.sites.profile import Confidence
 
 FOLDER = Path(__file__).parent / "operators"
 NOT_FOUND = Path(__file__).parent / "no_operators_job.yaml"

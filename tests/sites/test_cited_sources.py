@@ -9,7 +9,7 @@ import pytest
 from hpc_train.base.value import Sourced
 from hpc_train.sites.cited_sources import source_of, unknown_covers
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 FAMILY = """\
 schema: 1

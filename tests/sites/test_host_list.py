@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import PlanError, SiteProfileError, SpecError
-from hpc_train.base.typed_values import decode
 from hpc_train.jobs.job import JobSpec
 from hpc_train.machine.init_hosts import init_hosts
 from hpc_train.machine.init_site import InitOptions

@@ -12,7 +12,7 @@ import pytest
 
 from hpc_train.base.errors import SiteProfileError
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from tests.sites.refused import refused
 
 ROOT = Path(__file__).parents[2]

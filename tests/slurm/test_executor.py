@@ -13,7 +13,7 @@ from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.run import RunFolder
 from hpc_train.runs.submission import JobState, Script, SlurmEndpoint
 from hpc_train.runs.submission_file import write
-from hpc_train.sites.site import Limits
+from hpc_train.sites.profile import Limits
 from hpc_train.slurm.executor import ALLOCATIONS, SlurmExecutor
 from tests.sites import test_host_list as host_list
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option

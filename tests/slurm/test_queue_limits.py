@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import SiteProfileError
-from hpc_train.base.typed_values import decode
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.rule import LintContext
 from hpc_train.plans.queue_limits import SizeName, limits_on, queue_named
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 PARTITIONS = [
     {

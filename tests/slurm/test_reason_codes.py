@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpc_train.base.processes import Finished
 from hpc_train.base.slurm_options import (
     advice,
     known_refusals,
@@ -17,7 +18,6 @@ from hpc_train.base.slurm_options import (
     refusal_of,
     sbatch_grammar,
 )
-from hpc_train.base.subprocesses import Finished
 from hpc_train.diagnosis.diagnose import diagnose_logs
 from hpc_train.diagnosis.diagnosis import JobEnd
 from hpc_train.lint.rules import all_rules

@@ -12,7 +12,7 @@ import pytest
 
 from hpc_train.base.errors import SubmitError
 from hpc_train.runs.executor import ExecutorOptions
-from hpc_train.sites.site import Limits
+from hpc_train.sites.profile import Limits
 from hpc_train.slurm import sbatch as sbatch_module
 from hpc_train.slurm.executor import _MANY, SlurmExecutor, submit_batches
 from hpc_train.slurm.sbatch import (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.base.subprocesses import ended, start
+from hpc_train.base.processes import ended, start
 from hpc_train.hosts.local import LocalExecutor, processes_of, supervise, terminate
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.json_files import read_json, to_json

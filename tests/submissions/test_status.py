@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.base import slow_answer
+from hpc_train.base import processes
 from hpc_train.base.errors import StoreError, SubmitError
-from hpc_train.base.subprocesses import run as call
+from hpc_train.base.processes import run as call
 from hpc_train.hosts import local
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.runs.run import Run, RunFolder
@@ -345,7 +345,7 @@ def test_a_scheduler_that_is_slow_to_answer_is_named(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     done = submit(job(), RESULTS, [])
-    monkeypatch.setattr(slow_answer, "NOTICE_S", 0.0)
+    monkeypatch.setattr(processes, "NOTICE_S", 0.0)
     slurm.on("squeue", "sleep 1")
     runs_below(done.home)
     assert "Slurm has not answered for 0 s; it is still waited for" in caplog.messages

@@ -196,7 +196,7 @@ def test_a_results_folder_that_cannot_be_written(desk: Path, job: Prepare) -> No
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 def test_a_full_disk_leaves_nothing_behind(desk: Path, study: Prepare) -> None:
-    from hpc_train.base.subprocesses import run
+    from hpc_train.base.processes import run
 
     (desk / "small").mkdir()
     assert run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", "small"], 10).returncode == 0

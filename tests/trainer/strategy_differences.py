@@ -23,8 +23,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.multiprocessing.spawn import start_processes
 
-from hpc_train.jobs.strategy_checks import strategy_problem
-from hpc_train.jobs.training_strategies import GPT_SHAPES, GptShape, TrainingRequest
+from hpc_train.jobs.strategies import GPT_SHAPES, GptShape, TrainingRequest, strategy_problem
 from hpc_train.trainer.models import make_model
 from hpc_train.trainer.optimizer import OptimizerChoice
 from hpc_train.trainer.precision import parameter_type

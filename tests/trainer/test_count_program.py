@@ -13,7 +13,7 @@ from torch import nn
 from torch.distributed._tools.mem_tracker import MemTracker
 
 from hpc_train.advice.program_size import gpt_flops, gpt_parameters
-from hpc_train.jobs.training_strategies import GPT_SHAPES
+from hpc_train.jobs.strategies import GPT_SHAPES
 from hpc_train.trainer.count_program import counted, main
 from hpc_train.trainer.models.gpt import make_gpt
 

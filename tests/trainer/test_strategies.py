@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from hpc_train.jobs.training_strategies import SCHEDULES
+from hpc_train.jobs.strategies import SCHEDULES
 from tests.trainer.launching import finish, start
 
 pytest.importorskip("torch")

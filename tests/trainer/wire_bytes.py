@@ -15,8 +15,8 @@ from typing import cast
 import torch
 from torch.multiprocessing.spawn import start_processes
 
-from hpc_train.jobs import strategy_costs
-from hpc_train.jobs.training_strategies import GPT_SHAPES, GptShape, TrainingRequest
+from hpc_train.jobs import strategies
+from hpc_train.jobs.strategies import GPT_SHAPES, GptShape, TrainingRequest
 from hpc_train.trainer.measurements import sent_bytes, tensor_bytes
 from hpc_train.trainer.models import make_model
 from hpc_train.trainer.optimizer import OptimizerChoice
@@ -41,7 +41,7 @@ def counted(strategy: str, group: RankGroup) -> list[float]:
     make = partial(make_model, "gpt-wide", channels=0, classes=0, width=0, dtype=torch.float32)
     model = load_strategy(strategy).build(make, setup)
     parameters = sum(parameter.numel() for parameter in make().parameters())
-    size = strategy_costs.TrainingSize(parameters=parameters, optimizer="sgd", batch=BATCH)
+    size = strategies.TrainingSize(parameters=parameters, optimizer="sgd", batch=BATCH)
     tokens = torch.randint(256, (BATCH // request.data_size, 65))
     before = 0
     for step in range(UNCOUNTED + COUNTED):
@@ -53,9 +53,9 @@ def counted(strategy: str, group: RankGroup) -> list[float]:
     sent = (sent_bytes() - before) / COUNTED / RANKS
     group.sums([0.0])  # no rank sends before each has read
     kept += tensor_bytes() - tokens.nbytes
-    expected = strategy_costs.sent_bytes(request, size)
+    expected = strategies.sent_bytes(request, size)
     assert expected is not None
-    states = strategy_costs.state_bytes(request, size)
+    states = strategies.state_bytes(request, size)
     return [sent, expected, group.sums([kept])[0] / RANKS, states]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import SiteProfileError, SpecError
-from hpc_train.base.typed_values import decode
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from tests.plans.launchers.made import words
 
 LAUNCHERS = ["srun", "torchrun", "mpirun", "ibrun", "accelerate", "deepspeed", "spawn", "single"]

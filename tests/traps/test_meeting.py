@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.sites.launchers_and_preflight import Rendezvous
+from hpc_train.sites.partition import Rendezvous
 from tests.plans.launchers.made import line
 from tests.traps.conftest import Execute
 from tests.traps.made import LAUNCHERS, argv, directives, planned, script, small

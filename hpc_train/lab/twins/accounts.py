@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from hpc_train.lab.twins.slurm_conf import cluster_name
 from hpc_train.sites.partition import ANY, Qos
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 # The account that each job is charged to.
 ACCOUNT = "any"

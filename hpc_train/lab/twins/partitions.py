@@ -7,7 +7,7 @@ import re
 from hpc_train.base.units import LARGEST_MIB
 from hpc_train.base.value import Value
 from hpc_train.sites.partition import ANY, Partition
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 # Partition of jobs that name none; no partition of a site has this name.
 UNNAMED = "unnamed"

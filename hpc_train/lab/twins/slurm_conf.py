@@ -21,7 +21,7 @@ from hpc_train.lab.twins.partitions import (
     shape_of,
 )
 from hpc_train.sites.partition import Partition
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 # A folder with a slurm.conf that starts like this was created by hpctrain and may be removed.
 MARK = "# Made by `hpctrain lab twin`, removed by `hpctrain lab twin --down`."

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.base.errors import LabError
-from hpc_train.base.regex_parts import Atom, atoms
+from hpc_train.base.regex import Atom, atoms
 from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
 from hpc_train.lab.accounting import answers, install_database, mariadbd
@@ -57,7 +57,7 @@ from hpc_train.lab.twins.slurm_conf import (
 from hpc_train.lab.twins.state_file import RECORDS, Twin, locked, read_all
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.partition import ANY, Bound, Partition, Qos
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 FOLDERS = "/var/tmp/hpctrain-twins"  # noqa: S108 - root's own folder, checked before use
 # A socket path is limited to 107 bytes.

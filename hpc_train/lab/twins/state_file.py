@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.base.atomicfile import write_atomic
+from hpc_train.base.files import write_atomic
 from hpc_train.base.value import Value
 from hpc_train.lab.daemons import Daemon, is_alive
 from hpc_train.lab.twins.slurm_conf import TwinPaths

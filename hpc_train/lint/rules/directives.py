@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from hpc_train.base.finding import Severity
 from hpc_train.base.slurm_options import Grammar, gres, sbatch_grammar
 from hpc_train.base.units import slurm_seconds
-from hpc_train.base.version_ranges import older
+from hpc_train.base.value import older
 from hpc_train.lint.options import (
     Option,
     ValueForm,
@@ -23,7 +23,7 @@ from hpc_train.lint.options import (
 )
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.plans.slurm_versions import missing_option, unavailable_value
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
 _AROUND_EQUALS = re.compile(r"(--[a-z-]{1,40})(\s+=\s*|=\s+)(?=[^\s-])")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
 from hpc_train.base.finding import Severity
-from hpc_train.base.version_ranges import older
+from hpc_train.base.value import older
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.header import other_system

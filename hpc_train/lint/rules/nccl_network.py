@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.base.finding import Severity
-from hpc_train.base.version_ranges import older
+from hpc_train.base.value import older
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.variable_names import nccl_variables
 from hpc_train.lint.script import JobScript, rank_launches

@@ -9,7 +9,7 @@ from typing import Any
 
 from hpc_train.base.errors import nearest
 from hpc_train.base.finding import Severity
-from hpc_train.base.timed_regex import whole_match
+from hpc_train.base.regex import whole_match
 from hpc_train.base.units import slurm_memory, slurm_seconds
 from hpc_train.lint.directives import MARKER, RequestedResources
 from hpc_train.lint.launches import LaunchCommand
@@ -19,7 +19,7 @@ from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.plans.queue_limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.partition import ANY, Partition, Select
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 
 _GPU_OPTIONS = ("gpus-per-node", "gres", "gpus")
 

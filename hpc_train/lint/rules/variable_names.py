@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Literal
 
+from hpc_train.base.decode import load_data
 from hpc_train.base.shell import Command
-from hpc_train.base.typed_values import load_data
-from hpc_train.base.value import Value
-from hpc_train.base.version_ranges import older
+from hpc_train.base.value import Value, older
 from hpc_train.lint.launches import Assignment
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.script import JobScript

@@ -2,5 +2,5 @@
 
 Here: the lines of programs, with the unit and scope of each value; `base`, `pattern` and `number`
 are the interface for plug-ins, and what parsers share.
-Not here: reading files (`records`), failures (`records.signatures`).
+Not here: reading files (`logs`), failures (`signatures`).
 """

@@ -16,9 +16,9 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta, field
 
 from hpc_train.base.data_folders import data_file
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import HpcTrainError, nearest
 from hpc_train.base.metrics import UNITS
-from hpc_train.base.typed_values import decode
 from hpc_train.base.value import Sourced, Value
 from hpc_train.base.yamlfile import read
 from hpc_train.logs.formats.base import OF_LINE, Hit, Intervals, Unreadable

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.regularfile import read_regular
+from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
 from hpc_train.logs.formats.base import Hit, Unreadable
 from hpc_train.logs.formats.number import finite, scan, scan_object, whole

@@ -11,8 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from hpc_train.base.regex_parts import literal_of
-from hpc_train.base.timed_regex import TimedPattern
+from hpc_train.base.regex import TimedPattern, literal_of
 from hpc_train.jobs.log_selection import PLACES, LogPattern
 from hpc_train.logs.formats.base import OF_LINE, Hit
 from hpc_train.logs.formats.number import COUNTABLE, number, scaled

@@ -9,8 +9,7 @@ from typing import Literal
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import Value
 from hpc_train.base.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
-from hpc_train.jobs.container import Container, Containers
-from hpc_train.jobs.job import SourcedJob, Topology
+from hpc_train.jobs.job import Container, Containers, SourcedJob, Topology
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.lifecycle import lifecycle_variables
@@ -18,7 +17,7 @@ from hpc_train.plans.network_context import vendor_of
 from hpc_train.plans.other_launchers import other_launchers
 from hpc_train.plans.plan import ContainerPlan, JobVar, Joined, Setting, Text, Token
 from hpc_train.plans.storage import CHECKPOINTS
-from hpc_train.sites.site import SourcedSite
+from hpc_train.sites.profile import SourcedSite
 
 
 def resolve_container(

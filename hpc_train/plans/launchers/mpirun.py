@@ -7,8 +7,8 @@ launchers, because that would disable InfiniBand.
 
 from __future__ import annotations
 
+from hpc_train.base.value import at_least
 from hpc_train.base.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
-from hpc_train.base.version_ranges import at_least
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped
 from hpc_train.plans.plan import (

@@ -7,7 +7,7 @@ An elastic job needs c10d: torchrun then sends the address of rank 0 to the rank
 
 from __future__ import annotations
 
-from hpc_train.base.version_ranges import parts, within
+from hpc_train.base.value import parts, within
 from hpc_train.jobs.job import Elastic
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import (

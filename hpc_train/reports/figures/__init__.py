@@ -1,7 +1,7 @@
 """Tables of a study and its laws -> figures, each with the numbers that it shows.
 
 Here: one module for each figure, and what they share.
-Not here: the numbers themselves (`tables`), images as files (`pipeline.write_report`).
+Not here: the numbers themselves (`scaling`), images as files (`pipeline.write_report`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hpc_train.jobs.training_strategies import GPT_SHAPES, parts_of
+from hpc_train.jobs.strategies import GPT_SHAPES, parts_of
 from hpc_train.trainer.models.gpt import TransformerBlock, make_gpt
 from hpc_train.trainer.models.resnet import Bottleneck, make_resnet50
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hpc_train.jobs.training_strategies import GptShape
+from hpc_train.jobs.strategies import GptShape
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 

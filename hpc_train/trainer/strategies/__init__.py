@@ -2,7 +2,7 @@
 
 Here: what each does to the model, its optimiser and its step.
 Not here: data, events, and which ranks, models and batches a strategy accepts
-(`hpc_train.jobs.strategy_checks`).
+(`hpc_train.jobs.strategies`).
 """
 
 from __future__ import annotations

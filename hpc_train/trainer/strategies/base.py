@@ -19,7 +19,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import create_selective_checkpoint_contexts
 
-from hpc_train.jobs.training_strategies import TrainingRequest
+from hpc_train.jobs.strategies import TrainingRequest
 from hpc_train.trainer.models import BLOCKS, mean_loss
 from hpc_train.trainer.optimizer import OptimizerChoice, Parameters, Updates
 from hpc_train.trainer.precision import autocast, loss_scaler

@@ -20,7 +20,7 @@ from torch.distributed import ProcessGroup
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import get_schedule_class
 
-from hpc_train.jobs.training_strategies import SCHEDULES
+from hpc_train.jobs.strategies import SCHEDULES
 from hpc_train.trainer.models import cut, mean_loss
 from hpc_train.trainer.process_group import of_ranks
 from hpc_train.trainer.strategies.base import Make, Setup, whole_tensors

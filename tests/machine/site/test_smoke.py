@@ -12,7 +12,7 @@ from hpc_train.base.errors import SiteProfileError
 from hpc_train.machine.smoke_job import Smoke, read_smoke, save_result
 from hpc_train.runs.run import RunFolder
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import Expected, SiteProfile
+from hpc_train.sites.profile import Expected, SiteProfile
 
 SITE = """\
 # A comment that stays.

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 NAMES = tuple(BUILT_IN["launchers"])
 # What a launcher passes on its way from a job to a run.
 # What lists launchers by scheduler, and strategies, of which one has the name of a launcher.
-TABLES = ("batch_system.py", "strategy_costs.py", "strategy_checks.py", "training_strategies.py")
+TABLES = ("batch_system.py", "strategies.py")
 STAGES = ("plans", "scripts", "sites", "jobs", "submissions", "runs", "cli")
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from hpc_train.base.decode import decode
 from hpc_train.base.errors import PlanError, SpecError
-from hpc_train.base.typed_values import decode
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.lint.lint_file import LintOptions, make_linter
@@ -26,7 +26,7 @@ from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.explain import explain
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.sites.site import SiteProfile
+from hpc_train.sites.profile import SiteProfile
 from tests.plans.launchers.made import line
 
 RECIPE = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text(encoding="utf-8")

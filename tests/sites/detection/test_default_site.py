@@ -10,11 +10,19 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import HpcTrainError, SiteProfileError
-from hpc_train.sites import detection_cache, schedulers
-from hpc_train.sites.default_site import choose_site, default_site, load_choice
-from hpc_train.sites.detected import Found, Match, Scheduler
-from hpc_train.sites.detection_cache import cache_path, examine_here, found_here
-from hpc_train.sites.sites_with_nodes import advice_for
+from hpc_train.sites import detection
+from hpc_train.sites.detection import (
+    Found,
+    Match,
+    Scheduler,
+    advice_for,
+    cache_path,
+    choose_site,
+    default_site,
+    examine_here,
+    found_here,
+    load_choice,
+)
 
 SLURM = Scheduler(kind="Slurm", cluster="alpha", evidence="ClusterName in /etc/slurm/slurm.conf")
 PROFILE = """\
@@ -43,9 +51,8 @@ def host(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("HPCTRAIN_SITE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(profiles.parent / "cache"))
     monkeypatch.setenv("PATH", str(profiles / "bin"))
-    for module in (schedulers, detection_cache):
-        monkeypatch.setattr(module, "CONF_FILES", (profiles / "slurm.conf",))
-    monkeypatch.setattr(schedulers, "PBS_FILES", ())
+    monkeypatch.setattr(detection, "CONF_FILES", (profiles / "slurm.conf",))
+    monkeypatch.setattr(detection, "PBS_FILES", ())
     return profiles
 
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from hpc_train.base.metric import Metric
-from hpc_train.base.metrics import RUN_METRICS, in_text_order
+from hpc_train.base.metrics import RUN_METRICS, Metric, in_text_order
 from hpc_train.jobs.study import ALONE
 from hpc_train.reports.formats import csv_table
 from hpc_train.reports.point_and_series_names import counted, series_heading, short_series

@@ -1,0 +1,510 @@
+"""Files: atomic writing, safe reading, compressed ones, and the kind of what is no text."""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import fcntl
+import functools
+import gzip
+import lzma
+import os
+import pwd
+import re
+import secrets
+import stat
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, BinaryIO, Protocol, cast
+
+import zstandard
+
+# Names are at most 255 bytes long.
+_NAME = 180
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@contextmanager
+def new_file(path: Path, *, flush: bool = True, replace: bool = True) -> Iterator[BinaryIO]:
+    """Write a temporary file, then rename it; with `flush`, after its bytes are on the disk.
+
+    Raises:
+        FileExistsError: the target exists, and `replace` is false.
+        OSError: the disk is full, the folder is gone or cannot be written.
+    """
+    remove_stale(path)
+    fresh, descriptor = _created(path)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            if flush:
+                os.fsync(descriptor)
+            # With the lock held: no process may find this file unlocked and remove it as stale.
+            if replace:
+                fresh.replace(path)
+            else:
+                os.link(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def write_atomic(
+    path: Path, content: bytes | Iterable[bytes], *, flush: bool = True, replace: bool = True
+) -> None:
+    """Write a whole file; content may be given in parts.
+
+    Raises:
+        OSError: as for `new_file`.
+    """
+    with new_file(path, flush=flush, replace=replace) as stream:
+        stream.writelines((content,) if isinstance(content, bytes) else content)
+
+
+def remove_stale(path: Path) -> None:
+    """Remove the temporary files of killed writers; active writers hold a lock."""
+    beginning = _beginning(path.name)
+    if not beginning:
+        return
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        stale = [Path(e.path) for e in entries if e.name.startswith(beginning)]
+        for each in stale:
+            _remove_unlocked(each)
+
+
+def _created(path: Path) -> tuple[Path, int]:
+    """Return a new file that no other writer has, locked where the file system has locks."""
+    while True:
+        beginning = (
+            _beginning(path.name) or f".{os.fsdecode(os.fsencode(path.name)[:_NAME])}.unknown-"
+        )
+        fresh = path.with_name(f"{beginning}{os.getpid()}-{secrets.token_hex(4)}")
+        # As in `open`, the umask limits the permissions.
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return fresh, descriptor
+        # Another process removed it as stale before it was locked.
+        os.close(descriptor)
+
+
+def _remove_unlocked(path: Path) -> None:
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags)
+    except OSError:
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Names are never used twice, so this is the file that is locked.
+            path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _beginning(name: str) -> str:
+    """Return the prefix of the names of temporary files of this boot of this machine."""
+    boot = _boot()
+    return f".{os.fsdecode(os.fsencode(name)[:_NAME])}.{boot}-" if boot else ""
+
+
+@functools.cache
+def _boot() -> str:
+    try:
+        return _BOOT.read_text(encoding="ascii").replace("-", "")[:12]
+    except OSError:
+        return ""
+
+
+# Limit for files that are read completely; files that grow with a study are read in parts.
+LARGEST = 1 << 30
+_PART = 1 << 16
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+}
+# Streams that a user names explicitly: stdin, and the process substitution <(…) of a shell.
+_STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+
+
+# Files beside the run folders of a study; folders below a run folder, as torchrun's logs have.
+_OF_STUDY = ("study.json", ".submit.lock")
+_DEEPEST = 8
+# Script, manifest, states and the first lines of its logs.
+_RUN_BYTES = 256 << 10
+
+
+class NotRegularError(OSError):
+    """The path is not that of a regular file, or leads out of its run; `strerror` says so."""
+
+
+def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
+    """Open a regular file for reading; any other file is refused without waiting for it.
+
+    Raises:
+        OSError: it is not a regular file, or cannot be opened.
+    """
+    return os.fdopen(_descriptor(path)[0], "rb", buffering=buffering)
+
+
+def open_to_append(path: Path) -> BinaryIO:
+    """Open a new or a regular file of a run folder for appending.
+
+    Raises:
+        OSError: it is another kind of file, or leads out of the run.
+    """
+    if not os.path.lexists(path):
+        path.touch()
+    return os.fdopen(_descriptor(path, os.O_WRONLY | os.O_APPEND)[0], "ab")
+
+
+def open_lock(path: Path, mode: int) -> int:
+    """Open a new or a regular file to lock it, never through a link.
+
+    Raises:
+        OSError: it is another kind of file, or cannot be opened.
+    """
+    flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags, mode)
+    try:
+        _check(path, os.fstat(descriptor))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def open_stream(path: Path) -> BinaryIO:
+    """Open a regular file, or a descriptor such as /dev/stdin that is named, without a buffer.
+
+    Raises:
+        OSError: as for `open_regular`.
+    """
+    if str(path).startswith(_STREAMS):
+        return cast(BinaryIO, path.open("rb", buffering=0))
+    return open_regular(path, buffering=0)
+
+
+def read_regular(path: Path, largest: int = LARGEST) -> bytes:
+    """Return the contents of a regular file.
+
+    Raises:
+        OSError: it is not a regular file, has more than `largest` bytes, or cannot be read.
+    """
+    return read_owned(path, largest)[0]
+
+
+def read_owned(path: Path, largest: int = LARGEST) -> tuple[bytes, bool]:
+    """Return the contents of a regular file, and whether it belongs to this user or to root.
+
+    Raises:
+        OSError: as for `read_regular`.
+    """
+    # Without a file object: a study has thousands of small files.
+    descriptor, found = _descriptor(path)
+    try:
+        size = found.st_size
+        if size > largest:
+            raise OSError(errno.EFBIG, f"too large ({size} bytes, at most {largest})", str(path))
+        parts = []
+        while part := os.read(descriptor, max(size + 1, _PART)):
+            parts.append(part)
+            size = 0
+        return b"".join(parts), found.st_uid in (os.geteuid(), 0)
+    finally:
+        os.close(descriptor)
+
+
+def is_there(path: Path) -> bool:
+    """Whether a path exists, including links to missing files and loops of links.
+
+    True also if this user may not search the folder.
+    """
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def is_regular(path: Path) -> bool:
+    """Whether a path is that of a regular file that may be read."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode) and not _leads_out(path)
+    except OSError:
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is that of a folder that this user may see, and that may be read."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode) and not _leads_out(path)
+    except OSError:
+        return False
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the file system of a folder has too little space for the files of a run."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_blocks > 0 and found.f_bavail * found.f_frsize < _RUN_BYTES
+
+
+def files_in(folder: Path, pattern: str = "*") -> list[Path]:
+    """Return the regular files of a folder with names of a pattern, sorted; none if unreadable."""
+    if not is_folder(folder):
+        return []
+    with suppress(OSError), os.scandir(folder) as entries:
+        # A folder may have a hundred thousand files: only what a link leads to is looked at.
+        return sorted(
+            folder / entry.name
+            for entry in entries
+            if fnmatchcase(entry.name, pattern)
+            and (entry.is_file(follow_symlinks=False) or is_regular(folder / entry.name))
+        )
+    return []
+
+
+def is_own_conf(path: Path) -> bool:
+    """Whether a slurm.conf, which may name plugins, belongs to this user, to root or to Slurm.
+
+    One that is missing names none.
+    """
+    own = {os.geteuid(), 0}
+    with suppress(KeyError):
+        own.add(pwd.getpwnam("slurm").pw_uid)
+    try:
+        return path.stat().st_uid in own
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def in_run(path: Path) -> bool:
+    """Whether a path is in a run folder, or that of a study's file or queue."""
+    return bool(_boundaries(path))
+
+
+def _boundaries(path: Path) -> list[str]:
+    """Return the folders that a path may not lead out of: that of its run, or of its study.
+
+    A link of another user may lead from his run folder into one of the reader.
+    """
+    folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links are kept
+    if name in _OF_STUDY:
+        return [folder]
+    found: list[str] = []
+    for _ in range(_DEEPEST):
+        mine = f"{folder}/run.json"
+        if os.path.lexists(mine) and not (found and os.lstat(mine).st_uid in (os.geteuid(), 0)):
+            found.append(folder)
+        folder, name = os.path.split(folder)
+        if name == ".queue":
+            found.append(folder)
+        if not name:
+            break
+    return found
+
+
+def _leads_out(path: Path, real: str = "") -> bool:
+    for folder in _boundaries(path):
+        place = os.path.realpath(folder)
+        if os.path.commonpath((place, real or os.path.realpath(path))) != place:
+            return True
+    return False
+
+
+def _descriptor(path: Path, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
+    """Open a regular file."""
+    real = ""
+    # Opening some devices has side effects: the type is checked before and after opening.
+    _check(path, path.stat())
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        found = os.fstat(descriptor)
+        _check(path, found)
+        # The opened file, which nobody can exchange any more.
+        with suppress(OSError):
+            real = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        if _leads_out(path, real if real.startswith("/") else ""):
+            raise NotRegularError(errno.EXDEV, "a link that leads out of the run", str(path))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor, found
+
+
+def _check(path: Path, found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        raise NotRegularError(errno.EINVAL, f"{kind}, not a regular file", str(path))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the digest of a file's bytes as hex digits.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    # It loads OpenSSL, which most commands do not need.
+    import hashlib
+
+    digest = hashlib.sha256()
+    with open_regular(path) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+COMPRESSED_START = 6
+"""Number of first bytes that `packed_kind` needs."""
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+"""What reading damaged data raises."""
+_COMPRESSED = {
+    b"\x1f\x8b": ".gz",
+    b"\xfd7zXZ\x00": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"BZh": ".bz2",
+}
+
+
+class Unpacker(Protocol):
+    """A decompressor that reads from a file."""
+
+    def readinto1(self, buffer: memoryview, /) -> int:
+        """Fill a part of the buffer, with one read if possible."""
+        ...
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return at most `size` bytes, or all."""
+        ...
+
+
+def packed_kind(start: bytes) -> str:
+    """Return the extension of a compressed file, by its first bytes; empty for any other."""
+    return next((kind for magic, kind in _COMPRESSED.items() if start.startswith(magic)), "")
+
+
+def _zstd(file: IO[bytes]) -> Unpacker:
+    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return cast(Unpacker, reader)
+
+
+UNPACK: dict[str, Callable[[IO[bytes]], Unpacker]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".xz": lzma.LZMAFile,
+    ".zst": _zstd,
+    ".bz2": bz2.BZ2File,
+}
+"""The decompressors by extension."""
+
+
+BINARY = "is no text, but a binary file: export the results as CSV, or name the log as text"
+START = 4096
+# Without the characters that terminals use: backspace to carriage return, escape.
+_CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32)])
+_SAVE = "save the sheet with the results as CSV"
+_CHECKPOINT = "it is never loaded: name the log that was printed while it was written"
+_UNPACK = "unpack it and name the files in it"
+_TYPE_IT = "write the results into a CSV file"
+_DATABASE = "export the table as CSV: sqlite3 -csv -header; of MLflow: mlflow experiments csv -x ID"
+_MAGIC: tuple[tuple[bytes, str, str], ...] = (
+    (b"%PDF-", "PDF", _TYPE_IT),
+    (b"\x89PNG\r\n\x1a\n", "PNG image", _TYPE_IT),
+    (b"\xff\xd8\xff", "JPEG image", _TYPE_IT),
+    (b"\x89HDF\r\n\x1a\n", "HDF5 file", "export the values as CSV"),
+    (b"SQLite format 3\0", "SQLite database", _DATABASE),
+    (b"\x7fELF", "program or library (ELF)", "name the log that it printed"),
+    (b"\x93NUMPY", "NumPy array", "export the values as CSV"),
+    (b"PAR1", "Parquet file without the extension .parquet", "name it FILE.parquet, unpacked"),
+    (b"ARROW1\0\0", "Feather or Arrow file", "write it as Parquet: FILE.parquet"),
+    (b"ORC", "ORC file", "write it as Parquet: FILE.parquet"),
+    (b"Obj\x01", "Avro file", "export the values as CSV"),
+    (b"MATLAB 5.0 MAT-file", "MATLAB file", "export the values as CSV"),
+    (b"7z\xbc\xaf\x27\x1c", "7z archive", _UNPACK),
+    (b"Rar!\x1a\x07", "RAR archive", _UNPACK),
+)
+# Members of a zip archive, by a name at its start.
+_MEMBERS: tuple[tuple[bytes, str, str], ...] = (
+    (rb"PK\x03\x04.{26}xl/", "Excel workbook", _SAVE),
+    (rb"PK\x03\x04.{26}word/", "Word document", _TYPE_IT),
+    (rb"mimetypeapplication/vnd\.oasis", "OpenDocument file", _SAVE),
+    (rb"Index/[A-Za-z]", "Numbers document", _SAVE),
+    (rb"/data\.pkl", "PyTorch checkpoint", _CHECKPOINT),
+    (rb"PK\x03\x04.{26}[^/\0]{1,200}\.npy", "NumPy archive (.npz)", "export the values as CSV"),
+)
+_ENDINGS = {".xlsx": 0, ".xlsm": 0, ".docx": 1, ".ods": 2, ".odt": 2, ".numbers": 3}
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_PICKLE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?[\x8a-\x8ec}\](X\x4b]", re.DOTALL)
+_HTML = re.compile(rb"(?:<\?xml[^>]{0,200}>\s{0,9})?<(?:!doctype\s{1,9}html|html)\b", re.IGNORECASE)
+_GIT = re.compile(rb"(?:blob|tree|commit|tag) \d+\0")
+_TAR = slice(257, 262)
+
+
+def binary_kind(start: bytes, ending: str = "") -> str:
+    """Return what a file is, and what to do with it; an empty text if it may be a log.
+
+    `start` are its first bytes, and `ending` its extension.
+    """
+    for magic, name, advice in _MAGIC:
+        if start.startswith(magic):
+            return f"{name}: {advice}"
+    if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _zip(start, ending.lower())
+    if start.startswith(_OLE):
+        document = ending.lower() == ".doc"
+        return f"Word 97 document: {_TYPE_IT}" if document else _excel_97(ending.lower())
+    return _by_form(start) or (BINARY if _is_binary(start) else "")
+
+
+def _excel_97(ending: str) -> str:
+    name = "Excel 97 workbook" if ending == ".xls" else "Microsoft Office 97 document"
+    return f"{name}: save it as CSV"
+
+
+def _zip(start: bytes, ending: str) -> str:
+    for pattern, name, advice in _MEMBERS:
+        if re.search(pattern, start, re.DOTALL):
+            return f"{name}: {advice}"
+    if ending in _ENDINGS:
+        _, name, advice = _MEMBERS[_ENDINGS[ending]]
+        return f"{name}: {advice}"
+    return f"zip archive: {_UNPACK}"
+
+
+def _by_form(start: bytes) -> str:
+    if start[_TAR] == b"ustar":
+        return f"tar archive: {_UNPACK}"
+    if _PICKLE.match(start):
+        return f"Python pickle: {_CHECKPOINT}"
+    if _HTML.match(start.lstrip()):
+        return "HTML page: save the results as CSV, or the log as text"
+    if start[:1] == b"\x78" and _GIT.match(_inflated(start)):
+        return "object of a git repository: name a file of the working tree"
+    return ""
+
+
+def _inflated(start: bytes) -> bytes:
+    try:
+        return zlib.decompressobj().decompress(start, 64)
+    except zlib.error:
+        return b""
+
+
+def _is_binary(start: bytes) -> bool:
+    """Whether more than 1 of 20 bytes is a control character."""
+    return 20 * (len(start) - len(start.translate(None, _CONTROLS))) > len(start)

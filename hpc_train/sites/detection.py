@@ -1,0 +1,606 @@
+"""The scheduler of this host, the profiles that match it, and what was found before."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hpc_train.base.errors import HpcTrainError, SiteProfileError
+from hpc_train.base.files import read_regular
+from hpc_train.base.processes import ABSENT, Ask, ask, whole
+from hpc_train.base.units import LARGEST_MIB, Duration, Memory
+from hpc_train.base.value import Sourced, Value
+from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.sites.defaults import read_defaults
+from hpc_train.sites.load import load_site
+from hpc_train.sites.profile import Detect, SiteProfile
+from hpc_train.sites.search import (
+    FAMILIES,
+    find_profile,
+    layer_of,
+    profile_files,
+    profiles_with,
+    search_path,
+)
+from hpc_train.version import VERSION
+
+# Files by which a scheduler is found. The packages of SchedMD and the distributions, sackd and
+# configless nodes, old Debian, AWS ParallelCluster, a build without --sysconfdir.
+CONF_FILES = (
+    Path("/etc/slurm/slurm.conf"),
+    Path("/run/slurm/conf/slurm.conf"),
+    Path("/etc/slurm-llnl/slurm.conf"),
+    Path("/opt/slurm/etc/slurm.conf"),
+    Path("/usr/local/etc/slurm.conf"),
+)
+PBS_FILES = (Path("/etc/pbs.conf"), Path("/var/spool/torque/server_name"))
+
+
+class Scheduler(Value, frozen=True, kw_only=True):
+    """A scheduler, its cluster if that has a name, and the evidence for both."""
+
+    kind: str
+    evidence: str
+    cluster: str = ""
+
+    @property
+    def title(self) -> str:
+        """Return the cluster as a message names it."""
+        return (
+            f"the {self.kind} cluster {self.cluster}" if self.cluster else f"a {self.kind} cluster"
+        )
+
+
+class Match(Value, frozen=True, kw_only=True):
+    """A profile that matches, and why."""
+
+    name: str
+    reasons: tuple[str, ...]
+    scheduler: str = ""
+    shipped: bool = True
+
+    def rank(self) -> tuple[int, bool]:
+        """Return the key by which matches are sorted."""
+        return -len(self.reasons), self.shipped
+
+
+class Found(Value, frozen=True, kw_only=True):
+    """What was found on a host; `env` are the variables that profiles compare, as they were."""
+
+    host: str
+    scheduler: Scheduler | None = None
+    matches: tuple[Match, ...] = ()
+    env: Mapping[str, str | None]
+
+
+Fields = Mapping[str, str]
+
+# A value may contain blanks (OS=Linux 6.1 #1 SMP) and other pairs (CfgTRES=cpu=8,mem=4000M).
+_KEY = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=")
+_SETTING = re.compile(r"^([A-Za-z]\w*)[ \t]*=(.*)$", re.MULTILINE)
+_NOTHING = frozenset({"", "(null)", "N/A", "n/a", "NONE", "None"})
+
+
+def records(text: str, first: str) -> tuple[Fields, ...]:
+    """Return the lines of `scontrol show … --oneliner` that start with the key `first`."""
+    return tuple(_record(line) for line in text.splitlines() if line.startswith(f"{first}="))
+
+
+def settings(text: str) -> Fields:
+    """Return the lines `Key = Value` of `scontrol show config`."""
+    return {name: value.strip() for name, value in _SETTING.findall(text)}
+
+
+def table(text: str) -> tuple[Fields, ...]:
+    """Return the rows of `sacctmgr --parsable2`; its first line names the columns."""
+    lines = [line.split("|") for line in text.splitlines() if "|" in line]
+    if not lines:
+        return ()
+    heads, *rows = lines
+    return tuple(dict(zip(heads, row, strict=False)) for row in rows if len(row) >= len(heads))
+
+
+def word(record: Fields, key: str) -> str:
+    """Return a value, empty for Slurm's notations of no value."""
+    value = record.get(key, "").strip()
+    return "" if value in _NOTHING else value
+
+
+def words(record: Fields, key: str) -> tuple[str, ...]:
+    """Return a list with commas; empty for ALL."""
+    value = word(record, key)
+    return () if value == "ALL" else tuple(part for part in value.split(",") if part)
+
+
+def count(record: Fields, key: str) -> int | None:
+    """Return a number; None for UNLIMITED and for other texts."""
+    return whole(word(record, key))
+
+
+def duration(record: Fields, key: str) -> Duration | None:
+    """Return a time; None for UNLIMITED and for times beyond the supported range."""
+    try:
+        return Duration.parse(word(record, key))
+    except ValueError:
+        return None
+
+
+def memory(record: Fields, key: str) -> Memory | None:
+    """Return an amount of memory that Slurm gives in MiB."""
+    size = count(record, key)
+    return Memory(size) if size and size <= LARGEST_MIB else None
+
+
+def tres(value: str) -> dict[str, int]:
+    """Return `node=4,gres/gpu=16` as numbers; other values are left out."""
+    pairs = (part.partition("=") for part in value.split(","))
+    numbers = {name: whole(number) for name, _, number in pairs}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def _record(line: str) -> Fields:
+    found = list(_KEY.finditer(line))
+    ends = [match.start() for match in found[1:]] + [len(line)]
+    return {
+        match[1]: line[match.end() : end].strip() for match, end in zip(found, ends, strict=True)
+    }
+
+
+QUESTION = ("scontrol", "show", "config")
+_COMMAND = f"`{' '.join(QUESTION)}`"
+_TIMEOUT_S = 10.0
+# A command without any configuration says so instead.
+_CONFIGURED = "unable to contact slurm controller"
+_CLUSTER = re.compile(
+    rb"^[ \t]*ClusterName[ \t]*=[ \t]*([\w.-]{1,256})", re.IGNORECASE | re.MULTILINE
+)
+# A slurm.conf with all nodes of a large cluster has some 100 kB.
+_LARGEST_FILE = 16 << 20
+
+
+def find_scheduler(env: Mapping[str, str], question: Ask = ask) -> tuple[Scheduler | None, str]:
+    """Return the scheduler of this machine, and why an installed Slurm names no cluster."""
+    slurm, problem = _slurm(env, question)
+    return slurm or next(_others(env), None), problem
+
+
+def conf_file(env: Mapping[str, str]) -> Path | None:
+    """Return the slurm.conf of this shell, even if it does not exist, or of this machine."""
+    given = env.get("SLURM_CONF")
+    return Path(given) if given else next(filter(Path.is_file, CONF_FILES), None)
+
+
+def cluster_name(conf: Path) -> str:
+    """Return the ClusterName in a slurm.conf; empty without one, or if it cannot be read."""
+    try:
+        found = _CLUSTER.search(read_regular(conf, _LARGEST_FILE))
+    except OSError:
+        return ""
+    return found[1].decode() if found else ""
+
+
+def _slurm(env: Mapping[str, str], question: Ask) -> tuple[Scheduler | None, str]:
+    if name := env.get("SLURM_CLUSTER_NAME"):
+        return Scheduler(kind="Slurm", cluster=name, evidence="SLURM_CLUSTER_NAME"), ""
+    conf = conf_file(env)
+    if conf is not None and (name := cluster_name(conf)):
+        return Scheduler(kind="Slurm", cluster=name, evidence=f"ClusterName in {conf}"), ""
+    answer = question(*QUESTION, timeout_s=_TIMEOUT_S)
+    name = word(settings(answer.text), "ClusterName")
+    problem = "" if name else answer.problem or "it names no ClusterName"
+    if name:
+        return Scheduler(kind="Slurm", cluster=name, evidence=f"ClusterName of {_COMMAND}"), ""
+    if conf is not None:
+        return Scheduler(kind="Slurm", evidence=_silent(conf, env)), problem
+    if _CONFIGURED in problem.lower():
+        return Scheduler(kind="Slurm", evidence=f"{_COMMAND}: {problem}"), problem
+    return None, "" if problem == ABSENT else problem
+
+
+def _silent(conf: Path, env: Mapping[str, str]) -> str:
+    """Return the evidence of a slurm.conf from which no name was read."""
+    place = f"SLURM_CONF={conf}" if env.get("SLURM_CONF") else str(conf)
+    return place if os.access(conf, os.R_OK) else f"{place}, which cannot be read"
+
+
+def _others(env: Mapping[str, str]) -> Iterator[Scheduler]:
+    """Yield other schedulers: a command that submits, and the configuration that it needs."""
+    if shutil.which("qsub"):
+        files = [Path(env["PBS_CONF_FILE"])] if env.get("PBS_CONF_FILE") else PBS_FILES
+        for file in filter(Path.is_file, files):
+            yield Scheduler(kind="PBS", evidence=f"qsub, {file}")
+        if env.get("SGE_ROOT"):
+            evidence = f"qsub, SGE_ROOT={env['SGE_ROOT']}"
+            yield Scheduler(kind="Grid Engine", evidence=evidence)
+    if shutil.which("bsub") and env.get("LSF_ENVDIR"):
+        yield Scheduler(kind="LSF", evidence=f"bsub, LSF_ENVDIR={env['LSF_ENVDIR']}")
+
+
+class Host(Value, frozen=True, kw_only=True):
+    """Facts for detection: host names, the scheduler and Slurm's cluster, the environment.
+
+    `problem` is the reason why an installed Slurm does not name its cluster.
+    """
+
+    names: tuple[str, ...]
+    cluster: str
+    env: Mapping[str, str]
+    problem: str = ""
+    scheduler: Scheduler | None = None
+
+
+class Detection(Value, frozen=True, kw_only=True):
+    """The matching profiles, best first, and all profiles with rules for detection.
+
+    The best has the most reasons; of two with as many, one that is not shipped with hpctrain.
+    `variables` are those that the rules compare.
+
+    `unread` lists errors of queries.
+    """
+
+    matches: tuple[Match, ...]
+    known: tuple[str, ...]
+    unread: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
+def this_host(question: Ask = ask) -> Host:
+    """Query the machine and, if there is one, the scheduler."""
+    env = dict(os.environ)
+    scheduler, problem = find_scheduler(env, question)
+    return Host(
+        names=tuple(dict.fromkeys((socket.gethostname(), socket.getfqdn()))),
+        cluster=scheduler.cluster if scheduler is not None and scheduler.kind == "Slurm" else "",
+        env=env,
+        problem=problem,
+        scheduler=scheduler,
+    )
+
+
+def detect_site(host: Host) -> Detection:
+    """Compare a host with each profile that has rules for detection."""
+    matches: list[Match] = []
+    known: list[str] = []
+    variables: set[str] = set()
+    unread = [f"`{' '.join(QUESTION)}`: {host.problem}"] if host.problem else []
+    for path in profiles_with("detect"):
+        if layer_of(path) == "here" and not _is_ours(path):
+            unread.append(f"{path}: left out, as it belongs to another user: --site {path} uses it")
+            continue
+        try:
+            profile = load_site(path).value
+        except HpcTrainError as failure:
+            unread.append(failure.message)
+            continue
+        if profile.detect is None:
+            continue
+        known.append(profile.name)
+        variables.update(profile.detect.env)
+        reasons = tuple(_reasons(profile.detect, host))
+        if reasons:
+            match = Match(
+                name=profile.name,
+                reasons=reasons,
+                scheduler=profile.scheduler,
+                shipped=layer_of(path) == "shipped",
+            )
+            matches.append(match)
+    return Detection(
+        matches=tuple(sorted(matches, key=Match.rank)),
+        known=tuple(known),
+        unread=tuple(unread),
+        variables=tuple(sorted(variables)),
+    )
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a profile of this folder may be used unasked: its setup lines run in the job."""
+    return path.stat().st_uid in (os.geteuid(), 0)
+
+
+def _reasons(detect: Detect, host: Host) -> Iterator[str]:
+    for name, pattern in detect.env.items():
+        if fnmatchcase(host.env.get(name, ""), pattern) and name in host.env:
+            yield f"{name}={host.env[name]}"
+    if host.cluster in detect.clusters:
+        yield f"ClusterName {host.cluster}"
+    for pattern in detect.hosts:
+        for name in host.names:
+            if fnmatchcase(name, pattern):
+                yield f"host {name}"
+
+
+_LIFE_S = 600.0
+_LARGEST = 1 << 20
+# They decide which cluster Slurm's commands ask, and which programs and profiles are found.
+_VARIABLES = (
+    "PATH", "HPCTRAIN_SITE_PATH", "SLURM_CONF", "SLURM_CLUSTERS", "SLURM_CLUSTER_NAME",
+    "PBS_CONF_FILE", "SGE_ROOT", "LSF_ENVDIR",
+)  # fmt: skip
+
+
+class _Kept(Value, frozen=True, kw_only=True):
+    made: float
+    stamp: str
+    found: Found
+
+
+def found_here() -> Found:
+    """Return what is known of this host, from the cache if that is valid."""
+    kept = _read(cache_path())
+    if kept is not None and _is_valid(kept):
+        return kept.found
+    return examine_here()[1]
+
+
+def examine_here() -> tuple[Detection, Found]:
+    """Examine this host anew, and keep the result."""
+
+    # A change while it is examined makes the kept result invalid.
+    stamp = _stamp()
+    host = this_host()
+    detection = detect_site(host)
+    found = _summary(host, detection)
+    _write(cache_path(), _Kept(made=time.time(), stamp=stamp, found=found))
+    return detection, found
+
+
+def _is_valid(kept: _Kept) -> bool:
+    recent = 0 <= time.time() - kept.made < _LIFE_S
+    same = all(os.environ.get(name) == value for name, value in kept.found.env.items())
+    return recent and same and kept.stamp == _stamp()
+
+
+def _summary(host: Host, detection: Detection) -> Found:
+    return Found(
+        host=host.names[0],
+        scheduler=host.scheduler,
+        matches=detection.matches,
+        env={name: host.env.get(name) for name in detection.variables},
+    )
+
+
+def cache_path() -> Path | None:
+    """Return the file of this host: a home folder may be shared by several clusters."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    return folder / "hpctrain" / f"site-{_host()}.json"
+
+
+def _host() -> str:
+    return "".join(c if c.isalnum() or c in "-." else "_" for c in os.uname().nodename)[:128]
+
+
+def _stamp() -> str:
+    """Return a digest of everything that the result depends on, except variables of profiles."""
+    facts = [VERSION, *(f"{name}={os.environ.get(name)}" for name in _VARIABLES)]
+    given = os.environ.get("SLURM_CONF")
+    files = (*CONF_FILES, *PBS_FILES, *([Path(given)] if given else []))
+    facts += (_seen(path) for path in (*files, *_profiles()))
+    return hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()
+
+
+def _profiles() -> Iterator[Path]:
+    """Yield the folder of the shipped profiles, and each profile of users and administrators."""
+    *edited, shipped = search_path()
+    yield shipped
+    for folder in edited:
+        yield from sorted((*folder.glob("*.yaml"), *folder.glob(f"{FAMILIES}/*.yaml")))
+
+
+def _seen(path: Path) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return f"{path}: none"
+    return f"{path}: {found.st_mtime_ns} {found.st_size} {found.st_dev} {found.st_ino}"
+
+
+def _read(path: Path | None) -> _Kept | None:
+    if path is None:
+        return None
+    with suppress(OSError, msgspec.DecodeError, RecursionError):
+        return msgspec.json.decode(read_regular(path, _LARGEST), type=_Kept)
+    return None
+
+
+def _write(path: Path | None, kept: _Kept) -> None:
+    if path is None:
+        return
+    from hpc_train.base.files import write_atomic
+
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomic(path, msgspec.json.encode(kept), flush=False)
+
+
+if TYPE_CHECKING:
+    from hpc_train.jobs.read_job import SiteNames
+
+LOCAL = "local"
+_GENERIC = "slurm-generic"
+_VARIABLE = "HPCTRAIN_SITE"
+_HERE = "--site local runs the job on this host"
+
+
+class SiteChoice(Value, frozen=True, kw_only=True):
+    """The profile of a command; `notice` says why it was chosen, unless the user named it.
+
+    `variable` is the one of the environment that has the name. `refusal` is the reason why no job
+    may be started with it, and `hint` the next commands.
+    """
+
+    name: str
+    notice: str = ""
+    variable: str = ""
+    refusal: str = ""
+    hint: str = ""
+
+    def check(self) -> None:
+        """Refuse to start jobs.
+
+        Raises:
+            SiteProfileError: the site of this host is not known, or not certain.
+        """
+        if self.refusal:
+            raise SiteProfileError(self.refusal, self.hint)
+
+
+def choose_site(named: str | None) -> SiteChoice:
+    """Return the site of a command; `named` is the value of --site."""
+    if named:
+        return SiteChoice(name=named)
+    if given := os.environ.get(_VARIABLE):
+        return SiteChoice(name=given, variable=_VARIABLE)
+    own = read_defaults()
+    if own.value.site:
+        return SiteChoice(name=own.value.site, notice=f"site {own.value.site} ({own.near('site')})")
+    # A command with a site needs none of the modules.
+
+    return default_site(found_here())
+
+
+def site_names(named: str | None) -> SiteNames:
+    """Return what a job with keys for some sites asks; `named` is the value of --site."""
+    # Commands without a job need no module of job files.
+    from hpc_train.jobs.read_job import SiteNames, site_name
+
+    def chosen() -> str:
+        return site_name(choose_site(named).name)
+
+    return SiteNames(
+        chosen=chosen, known=lambda: [*(path.stem for path in profile_files()), chosen()]
+    )
+
+
+def load_choice(choice: SiteChoice) -> tuple[Path, Sourced[SiteProfile]]:
+    """Return the file of the chosen profile, and the profile.
+
+    Raises:
+        HpcTrainError: there is no such profile, or it is wrong; it names the variable that has the
+        name.
+    """
+    try:
+        profile = find_profile(choice.name)
+        return profile, load_site(profile)
+    except HpcTrainError as failure:
+        if choice.variable:
+            where = f"the site is that of the environment variable {choice.variable}"
+            failure.hint = f"{where}; {failure.hint}".removesuffix("; ")
+        elif choice.notice:
+            failure.message = f"{choice.notice}: {failure.message}"
+        raise
+
+
+def default_site(found: Found) -> SiteChoice:
+    """Return the site of a host without --site and $HPCTRAIN_SITE."""
+    if found.matches:
+        return _matching(found)
+    if found.scheduler is None:
+        why = f"no scheduler was found on {found.host}, and no profile matches it"
+        return SiteChoice(name=LOCAL, notice=f"site {LOCAL}: {why}")
+    slurm = found.scheduler.kind == "Slurm"
+    drafts = "hpctrain site init drafts a profile"
+    where = f"{login_node(found)} ({found.scheduler.evidence}), and no site profile matches it"
+    advice = {
+        "Slurm": f"{drafts}; --site {_GENERIC} submits without one",
+        "PBS": drafts,
+    }
+    other = f"hpctrain does not submit to {found.scheduler.kind}: render prints a script to adapt"
+    hints = (advice.get(found.scheduler.kind, other), _HERE)
+    name = _GENERIC if slurm else LOCAL
+    return SiteChoice(
+        name=name,
+        notice=f"site {name}: {where}",
+        refusal=f"{where}: no job was started",
+        hint="; ".join(hints),
+    )
+
+
+def _matching(found: Found) -> SiteChoice:
+    """Return the best match; several equally good ones are no choice."""
+    best = [match for match in found.matches if match.rank() == found.matches[0].rank()]
+    name, why = best[0].name, ", ".join(best[0].reasons)
+    if len(best) == 1:
+        return SiteChoice(name=name, notice=f"{_place(found, best[0])}: site {name} ({why})")
+    names = ", ".join(match.name for match in best)
+    where = f"{len(best)} site profiles match {found.host} equally well: {names}"
+    return SiteChoice(
+        name=name,
+        notice=f"site {name}: {where}",
+        refusal=f"{where}: no job was started",
+        hint="name one: " + " or ".join(f"--site {match.name}" for match in best),
+    )
+
+
+def _place(found: Found, match: Match) -> str:
+    if match.scheduler == LOCAL:
+        return f"the profile {match.name} matches {found.host}"
+    return login_node(found, match.name)
+
+
+def login_node(found: Found, name: str = "") -> str:
+    """Return what a host is in its cluster: a login node, or a node of a running job."""
+    cluster = found.scheduler.title if found.scheduler is not None else name
+    job = os.environ.get("SLURM_JOB_ID")
+    if job:
+        return f"this shell is in job {job} of {cluster}"
+    return f"this host looks like a login node of {cluster}"
+
+
+_NONE = (
+    "several nodes need a cluster: --site NAME, one of hpctrain site list; "
+    "hpctrain lab up starts a Slurm of 4 nodes on this machine"
+)
+
+_ONE = (
+    "hpctrain site show local prints what this machine offers, hpctrain site list the other sites"
+)
+
+
+def other_sites(nodes: Iterable[int]) -> str:
+    """Return the sites that have the nodes of these jobs, or where to look for one node."""
+    most = max(nodes, default=1)
+    return advice_for(most) if most > 1 else _ONE
+
+
+def advice_for(nodes: int) -> str:
+    """Return the options --site of the user's clusters with that many nodes.
+
+    They are the profiles that match this host, and those that are not shipped with hpctrain.
+    """
+    names = dict.fromkeys(match.name for match in found_here().matches)
+    names |= dict.fromkeys(path.stem for path in profile_files() if layer_of(path) != "shipped")
+    fitting = [profile.name for profile in _loaded(names) if _has(profile, nodes)]
+    if not fitting:
+        return _NONE
+    return f"{nodes} nodes: " + " or ".join(f"--site {name}" for name in fitting)
+
+
+def _loaded(names: dict[str, None]) -> Iterator[SiteProfile]:
+    for name in names:
+        try:
+            yield load_site(find_profile(name)).value
+        except HpcTrainError:
+            continue  # `hpctrain site list` reports it
+
+
+def _has(profile: SiteProfile, nodes: int) -> bool:
+    """Whether a partition takes the nodes; one without a limit, or no list of them, does."""
+    if find_batch_system(profile.scheduler).this_machine:
+        return False
+    most = [partition.max_nodes for partition in profile.partitions]
+    return not most or any(one is None or one >= nodes for one in most)
