@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hpc_train.advice.advice import MeasuredStep
-from hpc_train.advice.machine_size import MachineSize
-from hpc_train.advice.program_size import ProgramSize
+from hpc_train.advice.machine import MachineSize
+from hpc_train.advice.program import ProgramSize
 from hpc_train.base.value import Value
 from hpc_train.jobs.strategies import TrainingRequest, batch_problem, strategy_problem
 

@@ -10,7 +10,7 @@ backward (logarithms, gradient, its sum with the exponentials, product).
 from __future__ import annotations
 
 from hpc_train.advice.advice import RankMemory
-from hpc_train.advice.program_size import ProgramSize, block_parameters
+from hpc_train.advice.program import ProgramSize, block_parameters
 from hpc_train.base.quantities import Range, exactly
 from hpc_train.jobs.strategies import (
     SCHEDULES,

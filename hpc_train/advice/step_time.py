@@ -1,18 +1,15 @@
-"""Computation and communication of a step -> its time, within bounds.
-
-Both at once, or one after the other: max(compute, communication) <= T <= compute + communication.
-The ranks of a step wait for the slowest: the computation of the upper bound is 5 % longer on
-several ranks than on one, and 2 % for each doubling. Published steps are within 3 % of these bounds
-(`pytest tests/advice/test_published_steps.py`; docs/advise.md has the table).
-"""
+"""The time of a step: by formulas within bounds, and on the measured curve with its band."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from hpc_train.advice.advice import MeasuredStep
-from hpc_train.advice.machine_size import MachineSize
-from hpc_train.advice.program_size import ProgramSize
+from hpc_train.advice.advice import AdviceRow, MeasuredStep, StepForecast
+from hpc_train.advice.machine import MachineSize
+from hpc_train.advice.program import ProgramSize
+from hpc_train.advice.question import DATA_PARALLEL, Question
 from hpc_train.base.quantities import Range
 from hpc_train.jobs.operations import dtype_of
 
@@ -81,3 +78,127 @@ def model_flops_utilisation(
         return None
     done = measured.batch * program.flops_per_sample / measured.seconds
     return done / (measured.ranks * peak * TERA)
+
+
+# A batch that is divided among ranks is rounded.
+_SAME = 1e-6
+LEAST_SIZES, LEAST_ON_NODES, MOST_TIMES = 3, 2, 4.0
+PER_DOUBLING = 0.08
+
+
+class SizeRate(NamedTuple):
+    """The rate [samples/s] of all ranks together on so many ranks and nodes."""
+
+    ranks: int
+    nodes: int
+    rate: float
+
+
+class RateForecast(NamedTuple):
+    """The rate [samples/s] of a larger size, and its band."""
+
+    rate: float
+    low: float
+    high: float
+
+
+Curve = Sequence[SizeRate]
+
+
+def step_forecast(row: AdviceRow, question: Question) -> StepForecast | None:
+    """Return the forecast of a row from the measured sizes of its strategy, None if refused."""
+    curve = measured_curve(row, question)
+    if not curve or not row.batch or row.ranks <= curve[-1].ranks:
+        return None
+    if refusal(curve, row.ranks) is not None:
+        return None
+    found = forecast_rate(curve, row.ranks)
+    return StepForecast(
+        seconds=row.batch / found.rate,
+        band=Range(low=row.batch / found.high, high=row.batch / found.low),
+    )
+
+
+def forecast_refusals(rows: Sequence[AdviceRow], question: Question) -> tuple[str, ...]:
+    """Return why strategies that were measured at several sizes have no forecast."""
+    return tuple(dict.fromkeys(_refusals(rows, question)))
+
+
+def _refusals(rows: Sequence[AdviceRow], question: Question) -> Iterator[str]:
+    for row in rows:
+        curve = measured_curve(row, question)
+        measured = any(one.ranks > 1 for one in curve) and len(curve) > 1
+        if measured and row.ranks > curve[-1].ranks:
+            reason = refusal(curve, row.ranks)
+            if reason is not None:
+                yield f"{row.strategy}: {reason}"
+
+
+def refusal(curve: Curve, ranks: int) -> str | None:
+    """Return why these rates, in ascending order, give no forecast for so many ranks, or None."""
+    several = sum(one.nodes > 1 for one in curve)
+    if len(curve) < LEAST_SIZES or several < LEAST_ON_NODES:
+        return (
+            f"a forecast needs {LEAST_SIZES} measured sizes, {LEAST_ON_NODES} of them on several "
+            f"nodes; there are {len(curve)} and {several}"
+        )
+    if ranks > MOST_TIMES * curve[-1].ranks:
+        return (
+            f"no forecast beyond {MOST_TIMES * curve[-1].ranks:g}, {MOST_TIMES:g} times the "
+            f"largest measured size: measure {2 * curve[-1].ranks} first"
+        )
+    return None
+
+
+def forecast_rate(curve: Curve, ranks: int) -> RateForecast:
+    """Return the rate of more ranks than the largest of at least two measured sizes."""
+    rate = _last_slope(curve, ranks)
+    shorter = [[*curve[:n], *curve[n + 1 :]] for n in range(len(curve)) if len(curve) > 2]
+    rates = [rate, *(_last_slope(one, ranks) for one in shorter)]
+    doubt = PER_DOUBLING * math.log2(ranks / curve[-1].ranks)
+    return RateForecast(rate, low=min(rates) * (1 - doubt), high=max(rates) * (1 + doubt))
+
+
+def _last_slope(curve: Curve, ranks: int) -> float:
+    before, last = curve[-2:]
+    slope = math.log(last.rate / before.rate) / math.log(last.ranks / before.ranks)
+    return last.rate * float((ranks / last.ranks) ** min(slope, 1.0))
+
+
+def measured_curve(row: AdviceRow, question: Question) -> list[SizeRate]:
+    """Return the rates of the sizes that scale to a row: same strategy, same batch or share of it.
+
+    One rank is the same for all data-parallel strategies.
+    """
+    found: dict[int, SizeRate] = {}
+    for one in question.measured:
+        nodes = one.nodes or question.machine.nodes(one.ranks)
+        known = found.get(one.ranks)
+        if _scales(one, row) and (known is None or nodes < known.nodes):
+            found[one.ranks] = SizeRate(one.ranks, nodes, (one.batch or 0.0) / one.seconds)
+    return [found[ranks] for ranks in sorted(found)]
+
+
+def _scales(one: MeasuredStep, row: AdviceRow) -> bool:
+    alike = one.strategy == row.strategy or (
+        one.ranks == 1 and row.strategy in DATA_PARALLEL and one.strategy in DATA_PARALLEL
+    )
+    if not alike or not one.batch or not row.batch:
+        return False
+    return _near(one.batch, row.batch) or _near(one.batch / one.ranks, row.batch / row.ranks)
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(one - other) <= _SAME * other
+
+
+def batch_of(program: ProgramSize, steps: Sequence[MeasuredStep]) -> dict[str, str]:
+    """Return the batch that all measured steps had, together or of each rank; empty if none."""
+    batches = {one.batch for one in steps}
+    if program.global_batch is not None or program.batch is not None or None in batches:
+        return {}
+    each = {(one.batch or 0.0) / one.ranks for one in steps}
+    for name, values in (("global_batch", batches), ("batch", each)):
+        if len(values) == 1:
+            return {name: f"{values.pop():g}"}
+    return {}

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from hpc_train.advice.advice import Advice, AdviceRow, RankMemory
-from hpc_train.advice.machine_size import MOST_RANKS, MachineSize
-from hpc_train.advice.measured_curve import forecast_refusals
-from hpc_train.advice.program_size import ProgramSize
+from hpc_train.advice.machine import MOST_RANKS, MachineSize
+from hpc_train.advice.program import ProgramSize
 from hpc_train.advice.question import DATA_PARALLEL, Question, request_of
 from hpc_train.advice.rank_memory import rank_memory
 from hpc_train.advice.rows import CHECKPOINTED, DATA_KEEPS_UP, fits, make_rows
-from hpc_train.advice.step_time import compute_time, model_flops_utilisation
+from hpc_train.advice.step_time import compute_time, forecast_refusals, model_flops_utilisation
 from hpc_train.base.quantities import TIME, Range, hours_of, quantity_text, range_text
 
 FITS = "fits"

@@ -14,7 +14,7 @@ from hpc_train.api.arguments import (
     text_of,
     texts_of,
 )
-from hpc_train.api.written_report import WrittenReport
+from hpc_train.api.report import WrittenReport
 from hpc_train.reports.advise import AdviceOptions, advice_of
 
 if TYPE_CHECKING:

@@ -1,15 +1,179 @@
-"""Checks of arguments that the type checker of a user may not have made."""
+"""The keys of a job as keywords of `submit`, for type checkers and editors."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, SupportsFloat, TypeVar
+from typing import Any, NamedTuple, SupportsFloat, TypedDict, TypeVar
+
+import msgspec
 
 from hpc_train.base.errors import ArgumentError, nearest
-from hpc_train.runs.json_files import default_results
+from hpc_train.base.files import read_regular
+from hpc_train.jobs.override import Override
+from hpc_train.runs.json_files import default_results, write_file
+from hpc_train.runs.run import RunFolder
+from hpc_train.runs.run_folders import run_folders
+from hpc_train.scripts.prepare import Request, request_of
+from hpc_train.scripts.secret_leaks import check_program
+
+
+class JobKeys(TypedDict, total=False):
+    """Keys of a job file and of its `resources`; docs/files.md has their meaning."""
+
+    name: str
+    command: Sequence[str]
+    launcher: str | None
+    launcher_args: Sequence[str]
+    elastic: Mapping[str, Any]
+    container: Mapping[str, Any]
+    torch: str
+    backend: str
+    mpi: bool
+    nodes: int | None
+    tasks_per_node: int | None
+    gpus_per_node: int | str | None
+    gpu_type: str | None
+    cpus_per_task: int | None
+    mem: str | None
+    time: str | None
+    exclusive: bool | None
+    account: str | None
+    partition: str | None
+    qos: str | None
+    constraint: str | None
+    directives: Mapping[str, str | int | bool]
+    storage: Sequence[str]
+    env: Mapping[str, str | int | float]
+    modules: Sequence[str]
+    comment: str | None
+    secrets: Mapping[str, str]
+    setup: Sequence[str]
+    signal_before_end: str | None
+    trainer: Mapping[str, Any] | None
+    lifecycle: Mapping[str, Any] | None
+    workdir: str | None
+    sites: Mapping[str, Mapping[str, Any]]
+
+
+def keyword_request(
+    path: Path,
+    arguments: Sequence[str],
+    site: str | None,
+    keys: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> Request:
+    """Return the request of `submit(path, arguments, site=…, KEY=VALUE…, settings={…})`.
+
+    Values are those of a YAML file; None leaves a key out. `settings` override the `keys`, as
+    `--set` overrides the other options.
+
+    Raises:
+        ArgumentError: a value that a job file cannot contain.
+    """
+    overrides = [_override(key, value, f"{key}=") for key, value in keys.items()]
+    overrides += [_override(key, value, f"settings[{key!r}]") for key, value in settings.items()]
+    given = tuple(override for override in overrides if override.value is not None)
+    return Request(path=path, arguments=tuple(arguments), site=site, overrides=given)
+
+
+def _override(key: str, value: Any, origin: str) -> Override:
+    return Override(key=key, value=_plain(value, origin), origin=origin)
+
+
+def _plain(value: Any, origin: str) -> Any:
+    """Return a value as YAML would have read it."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner, origin) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner, origin) for inner in value]
+    if hasattr(value, "__index__"):
+        # An integer of numpy or pandas.
+        return value.__index__()
+    raise ArgumentError(
+        f"{origin}: {type(value).__name__} is not a value of a job file",
+        "use a number, text, a list or a dict",
+    )
+
+
+# In the folder of all results: the files that run, by the digest of their text.
+CELLS = ".cells"
+CELL = "cell.py"
+
+
+class CellOptions(NamedTuple):
+    """The first line of a cell: keys of the job and `--set` as texts, the script's arguments."""
+
+    site: str | None
+    keys: Mapping[str, str]
+    settings: Sequence[str]
+    arguments: Sequence[str]
+
+
+def cell_request(text: str, root: Path, options: CellOptions) -> Request:
+    """Store the text of a cell, and return the request to run it as a script.
+
+    It runs with the interpreter of the notebook, and imports from its folder, as the cell would.
+
+    Raises:
+        SpecError: the text contains a secret, is not a Python program, or an option is wrong.
+        StoreError: the file cannot be written.
+    """
+    check_program(text, "cell")
+    file = root / CELLS / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.py"
+    given = request_of(file, options.arguments, options.site, options.keys, options.settings)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_file(file, text.encode())
+    shown = (
+        file
+        if any(one.key == "workdir" for one in given.overrides)
+        else (file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
+    )
+    folders = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    own = keyword_request(
+        file,
+        (),
+        None,
+        {"name": "cell", "command": [sys.executable, str(shown), *options.arguments]},
+        {"env.PYTHONPATH": os.pathsep.join(folders)},
+    )
+    return msgspec.structs.replace(given, overrides=(*own.overrides, *given.overrides))
+
+
+def store_cell(run: Path, text: str) -> None:
+    """Write the text of a cell into the folder of its run.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    write_file(RunFolder(path=run).path / CELL, text.encode())
+
+
+def remove_unused(request: Request, root: Path) -> None:
+    """Remove the stored text of a cell that was not submitted, unless another run uses it."""
+    if any(_uses(run, request.path) for home in root.glob("*") for run in run_folders(home)):
+        return
+    with suppress(OSError):
+        request.path.unlink()
+        request.path.parent.rmdir()
+        root.rmdir()
+
+
+def _uses(run: RunFolder, file: Path) -> bool:
+    try:
+        return file.name.encode() in read_regular(run.manifest)
+    except OSError:
+        return False
+
 
 Word = TypeVar("Word")
 AnyPath = str | os.PathLike[str]

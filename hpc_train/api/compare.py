@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpc_train.api.arguments import AnyPath, number_of, text_of, texts_of
-from hpc_train.api.report import search_of
-from hpc_train.api.written_report import WrittenReport
+from hpc_train.api.report import WrittenReport, search_of
 from hpc_train.base.extras import need
 from hpc_train.reports.compare import ComparedReport, CompareOptions
 from hpc_train.reports.compare import compare as compare_sides

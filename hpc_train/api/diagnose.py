@@ -10,7 +10,7 @@ from hpc_train.api.blocks import Block, Verbatim
 from hpc_train.api.display import Displayed, ShownText
 from hpc_train.diagnosis.diagnose_runs import Diagnosed
 from hpc_train.diagnosis.diagnose_runs import diagnose as diagnose_words
-from hpc_train.diagnosis.diagnosis_text import diagnosis_lines, transport_lines
+from hpc_train.diagnosis.diagnosis import diagnosis_lines, transport_lines
 
 if TYPE_CHECKING:
     from hpc_train.diagnosis.diagnosis import DiagnosedOutcome, LogFinding

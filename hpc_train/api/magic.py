@@ -6,8 +6,7 @@ import argparse
 import shlex
 from typing import TYPE_CHECKING, NoReturn
 
-from hpc_train.api.arguments import results_of
-from hpc_train.api.keyword_request import CellOptions, cell_request, remove_unused, store_cell
+from hpc_train.api.arguments import CellOptions, cell_request, remove_unused, results_of, store_cell
 from hpc_train.api.submit import submit_request
 from hpc_train.base.errors import ArgumentError, HpcTrainError, nearest
 

@@ -1,23 +1,168 @@
-"""One run: its state, logs and files."""
+"""The states of the runs in one folder, shared by the objects of these runs, and waiting."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpc_train.api.arguments import AnyPath, count_of, number_of, results_of, text_of
 from hpc_train.api.blocks import Block, Rows, Sentences, Title, Verbatim
-from hpc_train.api.display import ShownText, shown_path, updated_cell
-from hpc_train.api.submitted_runs import SubmittedRuns
-from hpc_train.base.errors import StoreError
+from hpc_train.api.display import Displayed, ShownText, shown_path, updated_cell
+from hpc_train.base.errors import StoreError, SubmitError, WaitTimeoutError
 from hpc_train.base.files import read_regular
-from hpc_train.runs.run import Run
-from hpc_train.runs.run_states import folder_of
+from hpc_train.runs.run import JobState, Run
+from hpc_train.runs.run_states import Watch, folder_of
+from hpc_train.runs.run_states import cancel as cancel_runs
 from hpc_train.runs.run_table import HEADS, row, rows, why
-from hpc_train.runs.submission import JobState
 from hpc_train.submissions.follow_logs import RunLogs, one_run
+
+_PAUSE_S = 0.3
+
+
+class RunStatesOfFolder:
+    """Reads the runs of a folder, at most a quarter of the time that their user takes.
+
+    A scheduler is queried as `hpctrain status --watch` queries it.
+    """
+
+    def __init__(self, folder: Path, *, just_submitted: bool = False) -> None:
+        self.folder = folder
+        self._watch = Watch(folder, just_submitted=just_submitted)
+        self._runs: tuple[Run, ...] = ()
+        self._read_at: float | None = None
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return the runs in their current states.
+
+        Raises:
+            StoreError: the folder was removed.
+        """
+        now = time.monotonic()
+        if self._read_at is None or now - self._read_at > self._watch.pause_s(0.0):
+            if not self.folder.is_dir():
+                raise StoreError(f"{self.folder}: the folder was removed", "hpctrain status")
+            self._runs = self._watch.runs()
+            self._read_at = time.monotonic()
+        return self._runs
+
+    def run(self, run_id: str) -> Run:
+        """Return one run in its current state.
+
+        Raises:
+            StoreError: its folder was removed.
+        """
+        found = next((run for run in self.runs() if run.folder.run_id == run_id), None)
+        if found is None:
+            raise StoreError(f"{self.folder}: the run {run_id} was removed", "hpctrain status")
+        return found
+
+    def forget(self) -> None:
+        """Query the scheduler at the next call: the runs were changed."""
+        self._watch, self._read_at = Watch(self.folder), None
+
+    def wait(
+        self,
+        selected: Callable[[], Sequence[Run]],
+        timeout_s: float | None,
+        update: Callable[[], None],
+    ) -> None:
+        """Return when all selected runs have finished; `update` is called after each reading.
+
+        Raises:
+            WaitTimeoutError: one has not after `timeout_s` seconds.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            open_runs = [run for run in selected() if not run.state.finished]
+            update()
+            if not open_runs:
+                return
+            pause = self._watch.pause_s(_PAUSE_S)
+            if deadline is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise _too_late(open_runs, timeout_s)
+                pause = min(pause, left)
+            time.sleep(pause)
+
+
+def _too_late(open_runs: Sequence[Run], timeout_s: float | None) -> WaitTimeoutError:
+    first = open_runs[0]
+    more = f" and {len(open_runs) - 1} more" if len(open_runs) > 1 else ""
+    state = f"{first.state.value} after {timeout_s:g} s"
+    return WaitTimeoutError(
+        f"{first.folder.run_id}{more}: {state}; the runs continue",
+        "call wait() again, or cancel()",
+    )
+
+
+if TYPE_CHECKING:
+    from hpc_train.api.diagnose import DiagnosedJobs
+    from hpc_train.api.report import ScalingReport
+
+
+class SubmittedRuns(Displayed):
+    """The runs below a folder; it is a path, that of the folder."""
+
+    def __init__(
+        self, folder: Path, states: RunStatesOfFolder | None = None, notices: tuple[str, ...] = ()
+    ) -> None:
+        self._folder = folder
+        self._states = RunStatesOfFolder(folder) if states is None else states
+        self._notices = notices
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What `submit` reported: warnings of the plan, notices of the site, the cost."""
+        return self._notices
+
+    def cancel(self) -> None:
+        """Cancel what has not finished.
+
+        Raises:
+            StoreError: all has finished, or a run shares its allocation with others of its study.
+            SubmitError: the scheduler refuses, or its answer is unknown.
+        """
+        done = cancel_runs(self._folder)
+        if done.unknown_jobs:
+            names = ", ".join(run.folder.run_id for run in done.unknown_jobs)
+            problem = done.unknown_jobs[0].problem
+            raise SubmitError(
+                f"{names}: not cancelled: {problem}", "repeat in a minute", transient=True
+            )
+        self._states.forget()
+
+    def diagnose(self) -> DiagnosedJobs:
+        """Return why each run failed, root cause first.
+
+        Raises:
+            LogParseError: none of the logs can be read.
+        """
+        from hpc_train.api.diagnose import diagnose
+
+        return diagnose(self._folder)
+
+    def report(self) -> ScalingReport:
+        """Return the report of the runs; `hpc_train.report(…)` has the options.
+
+        Raises:
+            HpcTrainError: as `hpc_train.report`; no measurement, for example.
+        """
+        from hpc_train.api.report import report
+
+        return report(self._folder)
+
+    def __fspath__(self) -> str:
+        """Return the folder."""
+        return str(self._folder)
+
+    def __repr__(self) -> str:
+        """Return the class and the folder; a state would need a query."""
+        return f"{type(self).__name__}({shown_path(self._folder)!r})"
+
 
 _LAST_LINES = 8
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from hpc_train.api.arguments import AnyPath, number_of, results_of, text_of
 from hpc_train.api.blocks import Block, Rows, Sentences, Title
 from hpc_train.api.display import updated_cell
-from hpc_train.api.run import SubmittedRun
-from hpc_train.api.submitted_runs import SubmittedRuns
+from hpc_train.api.run import SubmittedRun, SubmittedRuns
 from hpc_train.base.errors import StoreError
 from hpc_train.runs.run import Run
 from hpc_train.runs.run_states import folder_of, is_run_folder, missing_below

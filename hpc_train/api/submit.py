@@ -10,6 +10,7 @@ import msgspec
 from hpc_train.api.arguments import (
     AnyPath,
     flag_of,
+    keyword_request,
     mapping_of,
     number_of,
     path_of,
@@ -17,9 +18,7 @@ from hpc_train.api.arguments import (
     text_of,
     words_of,
 )
-from hpc_train.api.keyword_request import keyword_request
-from hpc_train.api.run import SubmittedRun
-from hpc_train.api.states import RunStatesOfFolder
+from hpc_train.api.run import RunStatesOfFolder, SubmittedRun
 from hpc_train.api.study import SubmittedStudy
 from hpc_train.scripts.prepare import prepare
 from hpc_train.submissions.submit import submit as submit_prepared
@@ -27,7 +26,7 @@ from hpc_train.submissions.submit import submit as submit_prepared
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from hpc_train.api.job_keys import JobKeys
+    from hpc_train.api.arguments import JobKeys
     from hpc_train.scripts.prepare import Prepared, Request
     from hpc_train.submissions.submit import Submitted
 

@@ -78,9 +78,8 @@ def advise(
 
 def _calibrate(file: Path, site: str | None, conditions: tuple[str, ...], results: Path) -> None:
     """Submit the study of small sizes, and follow it to its end."""
-    from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import follow
-    from hpc_train.cli.output import say
+    from hpc_train.cli.output import busy, say
     from hpc_train.cli.submit import announce
     from hpc_train.reports.advise import calibration
     from hpc_train.submissions.submit import submit

@@ -132,9 +132,8 @@ def _check_one_number_of_ranks(given: dict[str, Any], ranks: str | None) -> None
 
 def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     """Submit the job; if it is waited for, print its table."""
-    from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import follow
-    from hpc_train.cli.output import say, show_warnings
+    from hpc_train.cli.output import busy, say, show_warnings
     from hpc_train.cli.submit import announce
     from hpc_train.submissions.bench import bench_table
     from hpc_train.submissions.submit import submit

@@ -84,7 +84,7 @@ def train(
     from hpc_train.base.extras import need
     from hpc_train.cli.output import say
     from hpc_train.scripts.prepare import prepare, request_of
-    from hpc_train.submissions.bench_train import FEWEST_STEPS, probe, steps_in, train_overrides
+    from hpc_train.submissions.bench import FEWEST_STEPS, probe, steps_in, train_overrides
 
     need("hpctrain bench train", "report")
     own = train_overrides(results, strategies, FEWEST_STEPS)

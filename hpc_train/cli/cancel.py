@@ -16,7 +16,7 @@ from hpc_train.cli.options import results_option
 @results_option
 def cancel(word: str, results: Path) -> None:
     """Cancel the unfinished runs of a job or study."""
-    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import busy
     from hpc_train.runs.run_states import cancel as cancel_runs
     from hpc_train.runs.run_states import folder_of
 

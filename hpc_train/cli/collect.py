@@ -61,7 +61,7 @@ def collect(
 
     Exit code 3 when some of the files cannot be read.
     """
-    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import busy
     from hpc_train.jobs.log_selection import Search
     from hpc_train.reports.collect import check_ending, collection, formats_text, with_patterns
 
@@ -80,8 +80,7 @@ def collect(
 
 
 def _print(collection: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
-    from hpc_train.cli.busy import busy
-    from hpc_train.cli.output import show_warnings
+    from hpc_train.cli.output import busy, show_warnings
     from hpc_train.reports.collect import records_text, write_records
 
     show_warnings()

@@ -59,8 +59,7 @@ def compare(
     implausible; 3 if a run of either side has no result. Verdicts: hpctrain help compare.
     """
     from hpc_train.base.extras import need
-    from hpc_train.cli.busy import busy
-    from hpc_train.cli.output import show_warnings
+    from hpc_train.cli.output import busy, show_warnings
 
     need("hpctrain compare", "report")
     from hpc_train.jobs.log_selection import Search

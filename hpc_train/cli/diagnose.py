@@ -44,8 +44,7 @@ def diagnose(
     except the files of the ranks of one run, and standard output and standard error of one job.
     Exit code 0: logs were read, regardless of the outcome; 2: no log can be read; 3: some cannot.
     """
-    from hpc_train.cli.busy import busy
-    from hpc_train.cli.output import show_warnings
+    from hpc_train.cli.output import busy, show_warnings
     from hpc_train.diagnosis.diagnose_runs import diagnose as diagnose_words
 
     if as_list:
@@ -64,7 +63,7 @@ def diagnose(
 
 
 def _print_text(diagnosed: Sequence[Diagnosed], *, benign: bool) -> None:
-    from hpc_train.diagnosis.diagnosis_text import diagnosis_lines, transport_lines
+    from hpc_train.diagnosis.diagnosis import diagnosis_lines, transport_lines
 
     for number, one in enumerate(diagnosed):
         if len(diagnosed) > 1:

@@ -32,7 +32,7 @@ Line = tuple[str, str]
 )
 def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
     """Inspect this machine and report problems; exit code 1 if jobs cannot work."""
-    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import busy
     from hpc_train.machine.doctor import SECTIONS, examine
 
     if only_topology:
@@ -56,7 +56,7 @@ def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
 
 
 def _topology(*, as_json: bool) -> int:
-    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import busy
     from hpc_train.machine.doctor import show_topology
 
     with busy("reading the topology"):

@@ -14,9 +14,8 @@ import click
 from hpc_train.base.extras import is_installed
 from hpc_train.base.plain_text import plain
 from hpc_train.cli.output import table, tail
-from hpc_train.runs.run import Run
+from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_table import HEADS, counts, explained, rows
-from hpc_train.runs.submission import JobState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -68,7 +67,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
 
 def print_next_step(home: Path, runs: Sequence[Run]) -> None:
     """Print the command that explains the failures, if there are any."""
-    from hpc_train.diagnosis.failure_causes import next_step
+    from hpc_train.diagnosis.diagnose_runs import next_step
 
     if step := next_step(runs, home):
         click.echo(step, err=True)
@@ -94,8 +93,8 @@ def _exit_code(runs: Sequence[Run]) -> int:
 
 def _print_change(run: Run, states: dict[str, JobState]) -> None:
     """Print the end of a run, the last lines of a failed rank, and findings on the network."""
-    from hpc_train.diagnosis.failure_causes import causes
-    from hpc_train.nccl.transport_of_run import run_transport, transport_warnings
+    from hpc_train.diagnosis.diagnose_runs import causes
+    from hpc_train.nccl.transport import run_transport, transport_warnings
 
     before = states.get(run.folder.run_id)
     states[run.folder.run_id] = run.state

@@ -52,8 +52,7 @@ def lab() -> None:
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
 def up(**options: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root."""
-    from hpc_train.cli.busy import busy
-    from hpc_train.cli.output import say
+    from hpc_train.cli.output import busy, say
     from hpc_train.lab.lab import start_lab
 
     begin = time.monotonic()
@@ -70,7 +69,7 @@ def up(**options: Any) -> None:
 @click.option("--dir", "folder", help="The folder of the lab; default: the only lab.")
 def down(folder: str | None) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
-    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import busy
     from hpc_train.lab.lab import stop_lab
 
     with busy("stopping the lab"):
@@ -130,7 +129,7 @@ def twin(site: str | None, ends: bool) -> None:
 
 
 def _start_twin(site: str) -> None:
-    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import busy
     from hpc_train.lab.lab import start_twin
 
     begin = time.monotonic()
@@ -151,7 +150,7 @@ def _echo_assumptions(found: tuple[str, ...]) -> None:
 
 
 def _end_twins(names: tuple[str, ...]) -> None:
-    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import busy
     from hpc_train.lab.lab import stop_twin
 
     for name in names:

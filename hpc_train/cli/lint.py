@@ -71,8 +71,7 @@ def _has_problems(checked: dict[Path, Checked]) -> bool:
 def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked], bool]:
     """Check each file; a file that cannot be read is reported, and the others are checked."""
     from hpc_train.base.errors import HpcTrainError
-    from hpc_train.cli.busy import busy
-    from hpc_train.cli.output import say
+    from hpc_train.cli.output import busy, say
     from hpc_train.lint.lint_file import lint_file
 
     checked: dict[Path, Checked] = {}

@@ -133,7 +133,7 @@ def report(
     from hpc_train.cli.output import say, show_warnings
 
     need("hpctrain report", "report")
-    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import busy
     from hpc_train.reports.build import build_report, without_result
     from hpc_train.reports.report_inputs import report_inputs
     from hpc_train.reports.write_report import check_format, write_checks

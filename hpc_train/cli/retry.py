@@ -39,8 +39,7 @@ def retry(
     The scripts are taken unchanged from the run folders, unless --set changes the job. Each
     attempt has a new folder.
     """
-    from hpc_train.cli.busy import busy
-    from hpc_train.cli.output import say, show_warnings
+    from hpc_train.cli.output import busy, say, show_warnings
     from hpc_train.cli.submit import announce, wait_for
     from hpc_train.runs.run_states import folder_of
     from hpc_train.submissions.retry import retry as retry_runs

@@ -43,7 +43,7 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
     import msgspec
 
     from hpc_train.base.finding import has_errors
-    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import busy
     from hpc_train.machine.check_site import check_site
 
     if live:
@@ -87,9 +87,8 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     import msgspec
 
     from hpc_train.base.errors import ProbeError
-    from hpc_train.cli.busy import busy
-    from hpc_train.cli.output import echo_table, say
-    from hpc_train.machine.live_check import check_live
+    from hpc_train.cli.output import busy, echo_table, say
+    from hpc_train.machine.drift import check_live
 
     if len(names) != 1:
         raise click.UsageError("--live compares one profile with the local cluster")
@@ -143,8 +142,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     """
     import datetime
 
-    from hpc_train.cli.busy import busy
-    from hpc_train.cli.output import say
+    from hpc_train.cli.output import busy, say
     from hpc_train.machine.smoke_job import (
         read_smoke,
         same_kind,
@@ -181,9 +179,8 @@ def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
 
 def _run(prepared: Prepared, results: Path) -> RunFolder:
     """Submit the job and follow it to its end; exit if it fails."""
-    from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import follow
-    from hpc_train.cli.output import say, show_warnings
+    from hpc_train.cli.output import busy, say, show_warnings
     from hpc_train.submissions.submit import submit
 
     show_warnings()
@@ -259,20 +256,20 @@ def init_site_profile(
 
 
 def _draft(wanted: InitOptions, hosts: str | None, *, sagemaker: bool) -> Drafted:
-    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import busy
 
     if sagemaker:
-        from hpc_train.machine.init_sagemaker import init_sagemaker
+        from hpc_train.machine.draft_sagemaker import init_sagemaker
 
         with busy("asking AWS"):
             return init_sagemaker(wanted)
     if hosts:
-        from hpc_train.machine.init_hosts import init_hosts
+        from hpc_train.machine.draft_hosts import init_hosts
 
         names = tuple(filter(None, (name.strip() for name in hosts.split(","))))
         with busy("asking the hosts"):
             return init_hosts(wanted, names)
-    from hpc_train.machine.init_pbs import init_pbs, is_pbs
+    from hpc_train.machine.draft_pbs import init_pbs, is_pbs
     from hpc_train.machine.init_site import init_site
 
     if is_pbs():
@@ -378,8 +375,7 @@ def detect(*, as_json: bool) -> None:
 
     The result is kept for ten minutes in the user's cache folder; this command examines anew.
     """
-    from hpc_train.cli.busy import busy
-    from hpc_train.cli.output import say
+    from hpc_train.cli.output import busy, say
     from hpc_train.sites.detection import choose_site, examine_here
 
     with busy("examining this machine"):

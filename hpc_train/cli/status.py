@@ -41,9 +41,8 @@ def status(
     words: tuple[str, ...], results: Path, watch: bool, nodes: bool, as_json: bool, color: str
 ) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
-    from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import print_next_step, print_unmeasured
-    from hpc_train.cli.output import show_warnings
+    from hpc_train.cli.output import busy, show_warnings
     from hpc_train.runs.run_states import states
 
     show_warnings()
@@ -83,7 +82,7 @@ def status(
 def _print_json(found: dict[Path, RunStates]) -> None:
     import msgspec
 
-    from hpc_train.diagnosis.failure_causes import causes
+    from hpc_train.diagnosis.diagnose_runs import causes
     from hpc_train.runs.run_states import slow_ranks_of
     from hpc_train.runs.run_table import row
 
@@ -131,7 +130,7 @@ def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
 def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
     from hpc_train.cli.output import echo_table
-    from hpc_train.diagnosis.failure_causes import causes
+    from hpc_train.diagnosis.diagnose_runs import causes
     from hpc_train.runs.restart_table import HEADS as RESTART_HEADS
     from hpc_train.runs.restart_table import rows as restart_rows
     from hpc_train.runs.run_states import slow_ranks_of

@@ -46,8 +46,7 @@ def submit(
     FILE is a job or study in YAML, or a program; its arguments follow after `--`. The runs continue
     when the shell is closed. Only the missing runs of a study are submitted.
     """
-    from hpc_train.cli.busy import busy
-    from hpc_train.cli.output import say, show_warnings
+    from hpc_train.cli.output import busy, say, show_warnings
     from hpc_train.submissions.submit import submit as submit_prepared
 
     prepared = prepare_and_warn(file, arguments, site, given, starts=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.files import sha256_of
-from hpc_train.runs.expected_study import ExpectedStudy
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.expected_runs import ExpectedStudy
+from hpc_train.runs.run import JobState
 
 
 def refuse_same_files(paths: Sequence[Path]) -> None:

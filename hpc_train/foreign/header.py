@@ -30,7 +30,7 @@ from hpc_train.logs.result_columns import (
     misspelt,
     plain_name,
 )
-from hpc_train.runs.expected_study import ExpectedRun
+from hpc_train.runs.expected_runs import ExpectedRun
 
 # Each unknown name is compared with all known ones, and is named in the report.
 _MOST_COLUMNS = 1000

@@ -23,8 +23,8 @@ from hpc_train.foreign.workbook import sheet_of
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record, Scope
 from hpc_train.logs.result_columns import BATCH, PER_GPU, RATES_PER_GPU, RESULTS, complete_sizes
-from hpc_train.runs.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.expected_runs import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.runs.run import JobState
 
 _T = TypeVar("_T")
 # As a log reader calls a loss that is NaN.

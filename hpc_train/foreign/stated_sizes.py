@@ -13,7 +13,7 @@ from hpc_train.base.metrics import UNITS
 from hpc_train.foreign.points_file import Points, by_run
 from hpc_train.logs.record import Record
 from hpc_train.logs.result_columns import BATCH, Stated, complete_sizes
-from hpc_train.runs.expected_study import EXCLUDED, ExpectedRun, ExpectedStudy
+from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
 
 # As in the run table: the log contradicts the stated value.
 _UNPARSED = "UNPARSED"

@@ -39,11 +39,10 @@ from hpc_train.hosts.transport import (
 )
 from hpc_train.plans.plan import JobVar, LaunchPlan, Text
 from hpc_train.runs.executor import Executor, ExecutorOptions
-from hpc_train.runs.job_state import has_ended
 from hpc_train.runs.json_files import write_file
-from hpc_train.runs.run import RunFolder
+from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.run_queue import Queue, is_held, new_queue, start_queue, take
-from hpc_train.runs.submission import JobReport, JobState, Submission
+from hpc_train.runs.run_state import has_ended
 from hpc_train.runs.submission_file import mark, status_of
 from hpc_train.sites.profile import HostList, SourcedSite
 

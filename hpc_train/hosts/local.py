@@ -15,8 +15,7 @@ from hpc_train.base.errors import SubmitError
 from hpc_train.base.files import is_there, open_lock
 from hpc_train.base.processes import clean_environment, ended, start
 from hpc_train.runs.executor import Executor, ExecutorOptions
-from hpc_train.runs.job_state import has_ended
-from hpc_train.runs.run import RunFolder
+from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.run_queue import (
     Queue,
     QueuedRuns,
@@ -29,7 +28,7 @@ from hpc_train.runs.run_queue import (
     wanted,
     was_cancelled,
 )
-from hpc_train.runs.submission import JobReport, JobState, Submission
+from hpc_train.runs.run_state import has_ended
 from hpc_train.runs.submission_file import mark, owner, status_of
 
 GRACE_S = 10.0

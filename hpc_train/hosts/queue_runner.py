@@ -48,9 +48,8 @@ from hpc_train.hosts.transport import (
 )
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.json_files import write_file
-from hpc_train.runs.run import RunFolder
+from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.run_queue import QueuedRuns, plan_of, say, wanted, was_cancelled
-from hpc_train.runs.submission import JobReport, JobState, Submission
 from hpc_train.runs.submission_file import mark, read
 from hpc_train.sites.profile import Host, HostList
 

@@ -16,8 +16,7 @@ import msgspec
 from hpc_train.base.value import Value
 from hpc_train.hosts.transport import Answer, StartedHost, StartedHosts, at_once, call
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.runs.run import Failure, JobStatus, RunFolder
-from hpc_train.runs.submission import JobReport, JobState
+from hpc_train.runs.run import Failure, JobReport, JobState, JobStatus, RunFolder
 from hpc_train.sites.partition import Rendezvous
 from hpc_train.sites.profile import Host
 

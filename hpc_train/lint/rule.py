@@ -13,7 +13,7 @@ from hpc_train.base.finding import Severity
 from hpc_train.base.value import Value, Version, older
 from hpc_train.lint.script import JobScript
 from hpc_train.sites.profile import SiteProfile
-from hpc_train.slurm.slurm_answer import SlurmAnswer
+from hpc_train.slurm.live_cluster import SlurmAnswer
 
 LintFabric = Literal["infiniband", "slingshot", "efa", "ethernet"]
 

@@ -19,9 +19,7 @@ from hpc_train.reports.topology_text import topology_lines
 from hpc_train.sagemaker.account_check import AccountCheck, check_account, uses_aws
 from hpc_train.sites.detection import detect_site, this_host
 from hpc_train.sites.load import load_site
-from hpc_train.slurm.live_cluster import Cluster
-from hpc_train.slurm.query_slurm import read_cluster, read_switches
-from hpc_train.slurm.switch_topology import SwitchTopology
+from hpc_train.slurm.live_cluster import Cluster, SwitchTopology, read_cluster, read_switches
 
 SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "containers", "sagemaker")
 
@@ -119,8 +117,8 @@ def _aws() -> AccountCheck:
 
 
 def _pbs() -> tuple[LivePbs | None, str]:
-    from hpc_train.machine.init_pbs import is_pbs
-    from hpc_train.pbs.query_pbs import read_pbs
+    from hpc_train.machine.draft_pbs import is_pbs
+    from hpc_train.pbs.live_pbs import read_pbs
 
     if not is_pbs():
         return None, ""

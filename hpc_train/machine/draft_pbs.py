@@ -1,19 +1,29 @@
-"""Answers of a live PBS -> the draft of a profile; pure."""
+"""Answers of a live PBS -> the draft of a profile that loads and renders a job."""
 
 from __future__ import annotations
 
+import datetime
+import os
+import re
+import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from hpc_train.machine.draft_heading import heading
-from hpc_train.machine.yaml_text import GUESSED, line, question, remark, time
-from hpc_train.pbs.live_pbs import LivePbs, PbsNode, PbsQueue
-from hpc_train.pbs.queue_limits import (
+from hpc_train.base.errors import ProbeError
+from hpc_train.machine.draft_profile import GUESSED, heading, line, question, remark, time
+from hpc_train.machine.init_site import Drafted, InitOptions, check_draft, target_of, write_draft
+from hpc_train.pbs.live_pbs import (
+    LivePbs,
+    PbsNode,
+    PbsQueue,
     PbsQueueLimits,
     all_nodes,
     destinations,
     queue_limits,
+    read_pbs,
+    starters,
 )
+from hpc_train.sites.detection import conf_file
 
 # Resources of nodes that PBS itself has.
 _BUILT_IN = {"arch", "host", "vnode", "mem", "vmem", "ncpus", "ngpus", "hpmem", "Qlist"}
@@ -154,3 +164,50 @@ def _shape(vnodes: list[PbsNode]) -> Shape:
     memory = [node.memory for node in vnodes if node.memory]
     total = sum(int(one) for one in memory)
     return sum(cores) or None, sum(node.ngpus for node in vnodes), total or None
+
+
+def is_pbs() -> bool:
+    """Return whether this machine has the commands of PBS, and no Slurm that is configured.
+
+    On a cluster with Slurm, qstat may be a wrapper for users who come from PBS.
+    """
+    if shutil.which("qstat") is None:
+        return False
+    slurm = conf_file(os.environ) is not None or "SLURM_CLUSTER_NAME" in os.environ
+    return not slurm or shutil.which("scontrol") is None
+
+
+def init_pbs(options: InitOptions) -> Drafted:
+    """Query the server, and write the draft atomically.
+
+    Raises:
+        HpcTrainError: no answer, an existing file, or one that cannot be written.
+    """
+    given = options.name or (options.output.stem if options.output else None)
+    if given is not None:
+        # Errors in the options are reported before PBS is queried.
+        target_of(options, given)
+    pbs = read_pbs()
+    _check_queues(pbs)
+    name = given or re.sub(r"[^a-z0-9._-]+", "-", pbs.name.partition(".")[0].lower())
+    target = target_of(options, name)
+    text = draft_pbs(name, datetime.date.today().isoformat(), pbs, starters())
+    check_draft(name, text, f"the answers of the PBS server {pbs.name}")
+    write_draft(target, text, options)
+    return Drafted(path=target, name=name, text=text, unread=pbs.unread)
+
+
+def _check_queues(pbs: LivePbs) -> None:
+    """Refuse a server without a queue that takes jobs: a profile has at least one.
+
+    Raises:
+        ProbeError: with the queues that are closed.
+    """
+    if pbs.shown:
+        return
+    closed = ", ".join(queue.name for queue in pbs.queues)
+    message = f"the PBS server {pbs.name} has no open queue to which users submit"
+    raise ProbeError(
+        f"{message}; closed or fed by routes only: {closed}" if closed else message,
+        "qstat -Q shows when one is open, then run site init again",
+    )

@@ -1,20 +1,96 @@
-"""Cluster and probed nodes -> the text of a first site profile."""
+"""The first lines of a drafted profile: of what it is, and where its values come from."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
+import msgspec
+
+from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
 from hpc_train.machine.hardware import Hardware, Software
 from hpc_train.machine.infer_settings import Guess, gpu_order, guess
-from hpc_train.machine.node_kinds import NodeKind, NodeShape, kinds_of, shape
-from hpc_train.machine.yaml_text import GUESSED, line, question, remark, time
+from hpc_train.machine.probe_job import NodeKind, NodeShape, kinds_of, shape
 from hpc_train.plans.node_topology import nearest_nics
 from hpc_train.sites.partition import Arch
 from hpc_train.sites.profile import SCHEMA
-from hpc_train.slurm.live_cluster import Cluster, LiveNode, LivePartition, LiveQos, Mpi
-from hpc_train.slurm.switch_topology import SwitchTopology
+from hpc_train.slurm.live_cluster import (
+    Cluster,
+    LiveNode,
+    LivePartition,
+    LiveQos,
+    Mpi,
+    SwitchTopology,
+)
+
+
+def heading(name: str, date: str, description: str, ask: str, source: str) -> Iterator[str]:
+    """Yield the lines up to the scheduler; `ask` is what the description leaves open."""
+    yield remark("A draft of `hpctrain site init`: check every line, then run")
+    yield remark(f"hpctrain site show {name}")
+    yield line("schema", SCHEMA)
+    yield line("name", name)
+    yield line("description", description, ask)
+    yield line("verified_on", date)
+    yield "sources:"
+    yield line("  - what", source)
+    yield line("    date", date)
+    yield line("    confidence", "high")
+
+
+YamlScalar = str | int | bool
+Item = YamlScalar | tuple[YamlScalar, ...]
+GUESSED = "guessed"
+
+_PLAIN = re.compile(
+    r"^(?:(--|/)?[A-Za-z][A-Za-z0-9_./=-]*"
+    r"|(\d+[dhms])+|\d+[MG]|20\d\d-\d\d-\d\d)"
+)
+# YAML 1.1 parses these texts as other types.
+_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+
+
+def line(key: str, value: Item, note: str = "", depth: int = 0) -> str:
+    """Return `key: value  # note`."""
+    return f"{'  ' * depth}{key}: {text(value)}{_comment(note)}"
+
+
+def question(key: str, example: str, ask: str, depth: int = 0) -> str:
+    """Return a key of unknown value, as a comment with a question."""
+    return f"{'  ' * depth}# {key}: {example}{_comment(ask)}"
+
+
+def remark(words: str, depth: int = 0) -> str:
+    """Return a comment."""
+    return f"{'  ' * depth}{_comment(words).strip()}"
+
+
+def text(value: Item) -> str:
+    """Write a value so that YAML parses it unchanged."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(text, value))}]"
+    if isinstance(value, int):
+        return str(value)
+    if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return msgspec.json.encode(value).decode()
+
+
+def time(value: Duration) -> str:
+    """Write a time in the notation of input files: 2d, 1h30m."""
+    days, rest = divmod(int(value), 86400)
+    parts = ((days, "d"), (rest // 3600, "h"), (rest % 3600 // 60, "m"), (rest % 60, "s"))
+    return "".join(f"{number}{unit}" for number, unit in parts if number)
+
+
+def _comment(words: str) -> str:
+    """Return text as a comment on one line."""
+    plain = "".join(c if c.isprintable() else "?" for c in words)
+    return f"  # {plain}" if plain else ""
 
 
 class Findings(Value, frozen=True, kw_only=True):

@@ -1,11 +1,13 @@
-"""Answers of an account of AWS -> the draft of a profile for its training jobs; pure."""
+"""Answers of an account of AWS -> the draft of a profile that loads and renders a job."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 
-from hpc_train.machine.draft_heading import heading
-from hpc_train.machine.yaml_text import GUESSED, line, question, remark, text
+from hpc_train.machine.draft_profile import GUESSED, heading, line, question, remark, text
+from hpc_train.machine.init_site import Drafted, InitOptions, check_draft, target_of, write_draft
+from hpc_train.sagemaker.account_check import read_account
 from hpc_train.sagemaker.live_account import InstanceType, LiveAccount
 
 # With the quota of a new account, if the quotas cannot be read.
@@ -95,3 +97,22 @@ def _note(one: InstanceType) -> str:
     if one is _ANY_TYPE:
         return f"  # {GUESSED}: which types, with which quota?"
     return "" if one.cpus else "  # cores and GPUs?"
+
+
+def init_sagemaker(options: InitOptions) -> Drafted:
+    """Ask AWS, and write the draft atomically.
+
+    Raises:
+        HpcTrainError: no region or credentials, no answer, or a file that cannot be written.
+    """
+    given = options.name or (options.output.stem if options.output else None)
+    if given is not None:
+        # Errors in the options are reported before AWS is asked.
+        target_of(options, given)
+    account = read_account()
+    name = given or f"aws-{account.region}"
+    target = target_of(options, name)
+    text = draft_sagemaker(name, datetime.date.today().isoformat(), account)
+    check_draft(name, text, f"the answers of AWS for the account {account.account}")
+    write_draft(target, text, options)
+    return Drafted(path=target, name=name, text=text, unread=account.unread)

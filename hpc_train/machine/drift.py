@@ -1,15 +1,58 @@
-"""Comparison of a profile with the live scheduler."""
+"""Comparison of a profile with the live Slurm or PBS."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from hpc_train.base.errors import SiteProfileError
 from hpc_train.base.units import Memory
 from hpc_train.base.value import Value
-from hpc_train.sites.partition import Partition
+from hpc_train.pbs.live_pbs import LivePbs, PbsQueue, queue_limits, read_pbs
+from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.sites.load import load_site
+from hpc_train.sites.partition import ANY, Partition
 from hpc_train.sites.profile import SourcedSite
-from hpc_train.slurm.live_cluster import Cluster, LivePartition
+from hpc_train.slurm.live_cluster import Cluster, LivePartition, read_cluster
+
+_LIMITS = ("max_time", "min_time", "default_time", "min_nodes", "max_gpus")
+
+
+def compare_pbs(site: SourcedSite, pbs: LivePbs) -> Drift:
+    """Return the differences; values that only one of the two has are not compared."""
+    queues = {queue.name: queue for queue in pbs.queues}
+    compared = [
+        difference
+        for index, partition in enumerate(site.value.partitions)
+        if partition.name != ANY
+        for difference in _of_queue(site, f"partitions.{index}", partition, queues, pbs)
+    ]
+    differences = tuple(one for one in compared if one is not None)
+    return Drift(compared=len(compared), differences=differences)
+
+
+def _of_queue(
+    site: SourcedSite, key: str, said: Partition, queues: dict[str, PbsQueue], pbs: LivePbs
+) -> Differences:
+    queue = queues.get(said.name)
+    yield pair(site, f"{key}.name", said.name, "not there", same=queue is not None)
+    if queue is None:
+        return
+    if not queue.open:
+        yield pair(site, f"{key}.name", said.name, "closed", same=False)
+    found = queue_limits(pbs, queue)
+    # A job above the number of hosts never starts: a profile may state either of the two.
+    if said.max_nodes is not None and found.max_nodes is not None:
+        same = said.max_nodes in (found.max_nodes, found.stated_nodes)
+        yield pair(site, f"{key}.max_nodes", said.max_nodes, found.max_nodes, same=same)
+    for name in _LIMITS:
+        mine, theirs = getattr(said, name), getattr(found, name)
+        if mine is not None and theirs is not None:
+            yield pair(site, f"{key}.{name}", mine, theirs, same=mine == theirs)
+    if said.default and pbs.default_queue:
+        same = said.name == pbs.default_queue
+        yield pair(site, f"{key}.default", said.name, pbs.default_queue, same=same)
+
 
 # Names of values, in Slurm and in the profile.
 _SAME = ("max_time", "default_time", "min_nodes", "nodes")
@@ -172,3 +215,33 @@ def pair(
         profile=str(said),
         cluster="no limit" if found is None else str(found),
     )
+
+
+class LiveCheck(NamedTuple):
+    """The name of the profile, the scheduler's answers, and the comparison."""
+
+    name: str
+    cluster: Cluster | LivePbs
+    drift: Drift
+
+
+def check_live(site: str) -> LiveCheck:
+    """Compare a profile with the output of its scheduler's commands.
+
+    Raises:
+        HpcTrainError: no such profile, or the scheduler has no commands, or does not answer.
+    """
+    profile = load_site(site)
+    batch = find_batch_system(profile.value.scheduler)
+    if not batch.prefix:
+        raise SiteProfileError(
+            f"{profile.near('scheduler')}: --live asks the commands of Slurm or PBS, which "
+            f"{batch.title} does not have",
+            f"hpctrain site check {site} plans and checks sample jobs; HPCTRAIN_SITE={site} "
+            "hpctrain doctor examines this machine and, for SageMaker, the account",
+        )
+    if batch.letters:
+        pbs = read_pbs()
+        return LiveCheck(profile.value.name, pbs, compare_pbs(profile, pbs))
+    cluster = read_cluster()
+    return LiveCheck(profile.value.name, cluster, compare(profile, cluster))

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from hpc_train.base.finding import Finding, Severity
 from hpc_train.machine.hardware import Hardware
 from hpc_train.machine.infer_settings import usable
-from hpc_train.slurm.live_cluster import Cluster
-from hpc_train.slurm.switch_topology import SwitchTopology
+from hpc_train.slurm.live_cluster import Cluster, SwitchTopology
 
 _SHM_MIB = 1024
 _FILES = 4096

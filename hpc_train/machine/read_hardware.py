@@ -11,7 +11,6 @@ import msgspec
 
 from hpc_train.base.errors import ProbeError
 from hpc_train.base.processes import answer_of, environment, printable, run, whole
-from hpc_train.machine.gpu_tools import nvidia_gpus, rocm_gpus
 from hpc_train.machine.hardware import (
     Disk,
     Gpu,
@@ -24,8 +23,7 @@ from hpc_train.machine.hardware import (
     Torch,
 )
 from hpc_train.machine.probe_script import TOPOLOGY, Section, probe_script, sections
-from hpc_train.machine.processor import processor
-from hpc_train.machine.read_topology import read_topology
+from hpc_train.machine.read_topology import nvidia_gpus, processor, read_topology, rocm_gpus
 from hpc_train.plans.node_topology import NodeTopology
 
 _PATIENCE_S = 240.0

@@ -1,21 +1,21 @@
-"""The sections of the probe script on GPUs, NUMA nodes and PCI -> NodeTopology."""
+"""The sections of the probe script on processor, GPUs, NUMA nodes and PCI -> NodeTopology."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hpc_train.base.processes import printable, whole
 from hpc_train.base.value import Value
-from hpc_train.machine.gpu_tools import cards, json_document
-from hpc_train.machine.hardware import Gpu
-from hpc_train.machine.nvidia_topology import GpuPaths, nvidia_topology
+from hpc_train.machine.hardware import Gpu, Processor
 from hpc_train.machine.probe_script import Section
-from hpc_train.machine.processor import lscpu_fields
 from hpc_train.plans.node_topology import (
+    DISTANCES,
+    NVLINK,
     XGMI,
     GpuLink,
     GpuPlace,
@@ -25,6 +25,206 @@ from hpc_train.plans.node_topology import (
     cpu_list,
     cpu_numbers,
 )
+
+_NUMA = re.compile(r"NUMA node([0-9]{1,6}) CPU\(s\)")
+_FIRST = re.compile("[0-9]{1,6}")
+
+
+def processor(text: str) -> Processor | None:
+    """Read the output of lscpu; None for any other text."""
+    fields = lscpu_fields(text)
+    cpus = whole(fields.get("CPU(s)"))
+    if cpus is None:
+        return None
+    numa = [
+        (int(match[1]), int(first[0]))
+        for key, value in fields.items()
+        if (match := _NUMA.fullmatch(key)) and (first := _FIRST.match(value))
+    ]
+    return Processor(
+        model=fields.get("Model name", ""),
+        cpus=cpus,
+        sockets=whole(fields.get("Socket(s)")),
+        cores_per_socket=whole(fields.get("Core(s) per socket")),
+        threads_per_core=whole(fields.get("Thread(s) per core")),
+        numa=tuple(sorted(numa)),
+    )
+
+
+def lscpu_fields(text: str) -> dict[str, str]:
+    """Return the fields of lscpu, from JSON or text; empty for any other text."""
+    return dict(_json_fields(text)) or dict(_text_fields(text))
+
+
+def _json_fields(text: str) -> Iterator[tuple[str, str]]:
+    try:
+        document: Any = msgspec.json.decode(text.encode())
+    except msgspec.DecodeError:
+        return
+    if isinstance(document, dict):
+        yield from _walk(document.get("lscpu"))
+
+
+def _walk(items: Any) -> Iterator[tuple[str, str]]:
+    """Yield all fields; util-linux 2.38 and later nest some of them."""
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict):
+            yield str(item.get("field", "")).rstrip(":"), str(item.get("data") or "")
+            yield from _walk(item.get("children"))
+
+
+def _text_fields(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            yield key.strip(), value.strip()
+
+
+_CARD = re.compile(r"card([0-9]{1,3})")
+_NAMES = ("card series", "card model", "device name", "market name", "gfx version")
+_PCI_BUS = re.compile(r"\A([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\Z")
+_TEXT_BUS = re.compile(r"GPU\[([0-9]{1,3})\]\s*:\s*PCI Bus:\s*(\S{1,20})")
+_TEXT_NAME = re.compile(r"GPU\[([0-9]{1,3})\]\s*:\s*Card [Ss]eries:\s*(.+)")
+
+
+def nvidia_gpus(text: str) -> tuple[Gpu, ...]:
+    """Read `--query-gpu=index,name,memory.total,driver_version,pci.bus_id --format=csv,nounits`."""
+    heads, *rows = list(csv.reader(text.split("\n"), skipinitialspace=True)) or [[]]
+    names = [head.partition(" ")[0] for head in heads]
+    found = []
+    for row in rows:
+        cells = dict(zip(names, row, strict=False))
+        index = whole(cells.get("index"))
+        if index is not None:
+            found.append(
+                Gpu(
+                    index=index,
+                    name=cells.get("name", ""),
+                    memory_mib=whole(cells.get("memory.total")),
+                    driver=cells.get("driver_version", ""),
+                    bus=pci_address(cells.get("pci.bus_id", "")),
+                )
+            )
+    return tuple(found)
+
+
+def rocm_gpus(text: str, buses: str = "") -> tuple[Gpu, ...]:
+    """Read `--showproductname`, as JSON or as text, and `--showbus`, as text."""
+    named = {
+        index: next((str(card[key]) for name in _NAMES for key in card if key.lower() == name), "")
+        for index, card in cards(text).items()
+    }
+    named = named or {int(m[1]): m[2].strip() for m in _TEXT_NAME.finditer(text)}
+    bus = {int(match[1]): pci_address(match[2]) for match in _TEXT_BUS.finditer(buses)}
+    return tuple(
+        Gpu(index=index, name=name, vendor="amd", bus=bus.get(index, ""))
+        for index, name in sorted(named.items())
+    )
+
+
+def pci_address(text: str) -> str:
+    """Return an address as /sys spells it: a domain of four digits, in lower case."""
+    match = _PCI_BUS.match(text.strip().lower())
+    return f"{match[1][-4:]}:{match[2]}" if match else ""
+
+
+def cards(text: str) -> dict[int, dict[str, Any]]:
+    """Return the cards of a JSON of rocm-smi by index."""
+    return {
+        int(match[1]): card
+        for name, card in json_document(text).items()
+        if (match := _CARD.fullmatch(name)) and isinstance(card, dict)
+    }
+
+
+def json_document(text: str) -> dict[str, Any]:
+    """Return the JSON of rocm-smi, empty for text; lines with warnings may precede it."""
+    line = next((one for one in text.splitlines() if one.startswith("{")), "")
+    try:
+        document: Any = msgspec.json.decode(line.encode())
+    except msgspec.DecodeError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_GPU_COLUMN = re.compile(r"GPU([0-9]{1,3})")
+_LEGEND = re.compile(r"^\s*(NIC[0-9]+): (\S+)")
+_CORES = re.compile(r"[0-9]{1,6}[-,0-9]*")
+_BONDED = re.compile(r"NV([0-9]{1,3})")
+_SELF = "X"
+_UNCOUNTED = ("NVL", "C2C")
+
+
+class GpuPaths(Value, frozen=True, kw_only=True):
+    """What a tool of the GPUs says of their places and of the links between them."""
+
+    places: tuple[GpuPlace, ...] = ()
+    links: tuple[GpuLink, ...] = ()
+
+
+def nvidia_topology(text: str) -> GpuPaths:
+    """Read the matrix, with or without NICs; lines that are cut off are left out."""
+    lines = _ESCAPE.sub("", text).splitlines()
+    start = next((i for i, line in enumerate(lines) if _is_head(line)), None)
+    if start is None:
+        return GpuPaths()
+    legend = {match[1]: match[2] for line in lines if (match := _LEGEND.fullmatch(line))}
+    heads = _cells(lines[start])
+    peers = [head for head in heads if "ffinity" not in head and "NUMA ID" not in head]
+    places, links = [], []
+    for line in lines[start + 1 :]:
+        name, *row = _cells(line) or [""]
+        match = _GPU_COLUMN.fullmatch(name)
+        if match and len(row) >= len(peers) and all(map(_is_level, row[: len(peers)])):
+            gpu, levels = int(match[1]), dict(zip(peers, row, strict=False))
+            tail = dict(zip(heads[len(peers) :], row[len(peers) :], strict=False))
+            places.append(_place_of_row(gpu, levels, legend, tail))
+            links += _links_of_row(gpu, levels)
+    return GpuPaths(places=tuple(places), links=tuple(links))
+
+
+def _place_of_row(
+    gpu: int, levels: dict[str, str], legend: dict[str, str], tail: dict[str, str]
+) -> GpuPlace:
+    cores = tail.get("CPU Affinity", "")
+    return GpuPlace(
+        gpu=gpu,
+        numa=whole(tail.get("NUMA Affinity")),
+        cpus=cores if _CORES.fullmatch(cores) else "",
+        nics=tuple(
+            (legend.get(name, name), level)
+            for name, level in levels.items()
+            if not _GPU_COLUMN.fullmatch(name)
+        ),
+    )
+
+
+def _links_of_row(gpu: int, levels: dict[str, str]) -> list[GpuLink]:
+    """Return the links to GPUs of higher numbers; the matrix has each twice."""
+    found = []
+    for name, level in levels.items():
+        other = _GPU_COLUMN.fullmatch(name)
+        if other and int(other[1]) > gpu and level != _SELF:
+            bonded = _BONDED.fullmatch(level)
+            kind, count = (NVLINK, int(bonded[1])) if bonded else (level, 1)
+            found.append(GpuLink(gpus=(gpu, int(other[1])), kind=kind, count=count))
+    return found
+
+
+def _cells(line: str) -> list[str]:
+    """Split at tabs, or at two blanks or more, as in a table that was copied."""
+    return [cell.strip() for cell in re.split(r"\t+| {2,}", line.strip()) if cell.strip()]
+
+
+def _is_head(line: str) -> bool:
+    cells = _cells(line)
+    return bool(cells) and cells[0] == "GPU0" and _SELF not in cells
+
+
+def _is_level(cell: str) -> bool:
+    return cell in (_SELF, *_UNCOUNTED, *DISTANCES) or _BONDED.fullmatch(cell) is not None
+
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -28,8 +28,7 @@ from hpc_train.pbs.jobs import (
 from hpc_train.pbs.qsub import quoted, submit
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import Executor, ExecutorOptions, check_queue_limit
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import JobReport, JobState, Submission
+from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.submission_file import mark, write
 from hpc_train.sites.profile import SourcedSite
 

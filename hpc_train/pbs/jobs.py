@@ -19,8 +19,7 @@ from hpc_train.base.processes import Finished, clean_environment
 from hpc_train.base.processes import run as run_program
 from hpc_train.base.value import Value
 from hpc_train.runs.executor import repetition_groups
-from hpc_train.runs.run import RunFolder, RunName
-from hpc_train.runs.submission import JobReport, JobState, Submission
+from hpc_train.runs.run import JobReport, JobState, RunFolder, RunName, Submission
 from hpc_train.runs.submission_file import owner, status_of
 
 _PENDING, _ENDED = frozenset("QWTHM"), frozenset("FX")

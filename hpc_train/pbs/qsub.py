@@ -23,7 +23,7 @@ from hpc_train.pbs.jobs import (
     with_mark,
 )
 from hpc_train.runs.executor import ExecutorOptions
-from hpc_train.runs.submission import Submission
+from hpc_train.runs.run import Submission
 from hpc_train.runs.submission_file import owner, write
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)

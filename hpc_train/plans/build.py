@@ -51,7 +51,7 @@ from hpc_train.plans.lifecycle import (
     signal_settings,
 )
 from hpc_train.plans.missing_keys import check_missing
-from hpc_train.plans.network_context import network_of
+from hpc_train.plans.network import network_of
 from hpc_train.plans.node_and_rank_counts import core_warnings, gpu_warnings, resolve_topology
 from hpc_train.plans.partition_choice import (
     Choice,

@@ -16,12 +16,13 @@ from hpc_train.plans.binding import GpuOrder, gpu_order
 from hpc_train.plans.context import Context, rule
 from hpc_train.plans.distributed_backend import resolve_backend
 from hpc_train.plans.lifecycle import flight_recorder
-from hpc_train.plans.network_context import NetworkContext, network_context
-from hpc_train.plans.network_variables import (
+from hpc_train.plans.network import (
     ALT_READ,
     RDZV_COMPANIONS,
     RDZV_NETWORK,
     RDZV_VARIABLE,
+    NetworkContext,
+    network_context,
     network_settings,
     network_warnings,
     script_of,

@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import Any
 
 from hpc_train.advice.advice import Advice, AdviceRow, MeasuredStep
-from hpc_train.advice.machine_size import MachineSize
-from hpc_train.advice.program_size import ProgramSize
+from hpc_train.advice.machine import MachineSize
+from hpc_train.advice.program import ProgramSize
 from hpc_train.base.quantities import (
     BYTES,
     NUMBER,

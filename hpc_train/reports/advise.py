@@ -16,13 +16,16 @@ import msgspec
 from msgspec.structs import replace
 
 from hpc_train.advice.advice import Advice, MeasuredStep
-from hpc_train.advice.machine_of_site import machine_of
-from hpc_train.advice.machine_size import MOST_RANKS, MachineSize
-from hpc_train.advice.measured_curve import batch_of
-from hpc_train.advice.program_of_job import completed, parse_condition, program_identity, program_of
-from hpc_train.advice.program_size import ProgramSize
+from hpc_train.advice.machine import MOST_RANKS, MachineSize, machine_of
+from hpc_train.advice.program import (
+    ProgramSize,
+    completed,
+    parse_condition,
+    program_identity,
+    program_of,
+)
 from hpc_train.advice.question import Question
-from hpc_train.advice.step_time import model_flops_utilisation
+from hpc_train.advice.step_time import batch_of, model_flops_utilisation
 from hpc_train.advice.verdicts import advise
 from hpc_train.base.errors import HpcTrainError, PlanError, SpecError
 from hpc_train.base.extras import need

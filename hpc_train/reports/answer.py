@@ -23,7 +23,7 @@ from hpc_train.reports.point_and_series_names import (
 )
 from hpc_train.reports.report import COST
 from hpc_train.reports.value_format import Row, fixed, significant, with_limits
-from hpc_train.runs.expected_study import ExpectedStudy, state_sizes
+from hpc_train.runs.expected_runs import ExpectedStudy, state_sizes
 
 # Series with a line of their own; of more, the fastest one and the range of the others.
 MOST = 4

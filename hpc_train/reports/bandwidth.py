@@ -22,7 +22,7 @@ from hpc_train.reports.point_and_series_names import UNKNOWN, place
 from hpc_train.reports.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.study_tables import OK, runs_table
 from hpc_train.reports.value_format import ABSENT, one_line, plain_rows
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.largest_message_bandwidth import BandwidthTable
 from hpc_train.scaling.report_options import ReportOptions
 

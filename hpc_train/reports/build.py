@@ -28,12 +28,11 @@ from hpc_train.reports.read_report_options import paper_of as paper_of
 from hpc_train.reports.read_report_options import target_of as target_of
 from hpc_train.reports.report import Fact, Report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
-from hpc_train.runs.expected_study import CONTRADICTED, ExpectedStudy
+from hpc_train.runs.conditions import run_facts
+from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.json_files import to_json
 from hpc_train.runs.log_result_cache import read_cache, write_cache
-from hpc_train.runs.provenance import run_facts
-from hpc_train.runs.run import Run
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import JobState, Run
 from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.scaling.run_selection import row_frame
 from hpc_train.sites.batch_system import find_batch_system
@@ -60,9 +59,9 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     from hpc_train.reports.table_layout import all_columns
     from hpc_train.scaling.caveats import apart_points, slow_runs
     from hpc_train.scaling.fastest_series import fastest_frame
-    from hpc_train.scaling.node_step_times import node_frame
     from hpc_train.scaling.scaling_fits import fits
     from hpc_train.scaling.speedup import speedup_frame
+    from hpc_train.scaling.step_times import node_frame
     from hpc_train.scaling.strategy_comparison import strategy_rows
 
     inputs = msgspec.structs.replace(inputs, study=with_site_gates(inputs, options))

@@ -16,8 +16,8 @@ from hpc_train.base.value import Value
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.report import Report
 from hpc_train.reports.report_inputs import report_inputs
+from hpc_train.runs.conditions import OF_SITES, differences
 from hpc_train.runs.run import Run
-from hpc_train.runs.settings_diff import OF_SITES, differences
 from hpc_train.scaling.quality_flag import flag_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from hpc_train.reports.point_and_series_names import (
 from hpc_train.reports.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.study_tables import before_runs
 from hpc_train.reports.value_format import ABSENT, Row, significant, whole
-from hpc_train.scaling.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Parameter
+from hpc_train.scaling.scaling_fits import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Parameter
 
 LEAST_PLAIN = 1e-3
 NOT_SHOWN = "Laws that are not shown: "

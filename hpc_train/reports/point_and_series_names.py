@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.jobs.study import ALONE
 from hpc_train.reports.value_format import Row, whole
-from hpc_train.runs.expected_study import MISSING, ExpectedStudy
+from hpc_train.runs.expected_runs import MISSING, ExpectedStudy
 
 
 class SizeUnit(NamedTuple):

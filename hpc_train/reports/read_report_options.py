@@ -12,7 +12,7 @@ import msgspec
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import ReportError, nearest
 from hpc_train.base.yamlfile import read
-from hpc_train.runs.expected_study import EXCLUDED, ExpectedStudy
+from hpc_train.runs.expected_runs import EXCLUDED, ExpectedStudy
 from hpc_train.scaling.report_options import Paper, Target
 
 _METRICS = ("accuracy", "loss")

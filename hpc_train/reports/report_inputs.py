@@ -37,7 +37,7 @@ from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Wanted
 from hpc_train.logs.record import Record
 from hpc_train.logs.record_file import read_record_file
 from hpc_train.logs.result_columns import RESULTS
-from hpc_train.nccl.transport_of_run import (
+from hpc_train.nccl.transport import (
     NetworkOf,
     run_transport,
     site_network,
@@ -47,12 +47,11 @@ from hpc_train.plans.queue_limits import partition_named
 from hpc_train.reports.gpu_peaks import gpu_peaks
 from hpc_train.reports.read_report_options import exclusions, without
 from hpc_train.reports.study_runs import StudyRuns, study_runs
-from hpc_train.runs.expected_study import ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.runs.conditions import conditions_of
+from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.runs.nccl_transport import Transport
-from hpc_train.runs.run import Run
-from hpc_train.runs.run_conditions import conditions_of
+from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_folders import homes, is_run, run_folders
-from hpc_train.runs.submission import JobState
 from hpc_train.scaling.largest_message_bandwidth import headline, share_of_link
 from hpc_train.scaling.time_to_accuracy_by_point import LEAST_RUNS, score
 from hpc_train.sites.load import load_site

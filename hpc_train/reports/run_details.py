@@ -15,7 +15,7 @@ from hpc_train.diagnosis.diagnose_runs import FAILED, diagnosis_of
 from hpc_train.diagnosis.diagnosis import Diagnosis, LogFinding
 from hpc_train.reports.report import RunDetail
 from hpc_train.reports.report_inputs import ReportInputs
-from hpc_train.runs.expected_study import ExpectedRun
+from hpc_train.runs.expected_runs import ExpectedRun
 from hpc_train.runs.run import Manifest, Run
 
 _LINES = 3

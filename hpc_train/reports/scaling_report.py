@@ -32,7 +32,7 @@ from hpc_train.reports.study_tables import (
     runs_table,
 )
 from hpc_train.reports.value_format import Row, level_word, plain_rows, significant, whole
-from hpc_train.runs.expected_study import OF_WHICH, ExpectedStudy
+from hpc_train.runs.expected_runs import OF_WHICH, ExpectedStudy
 
 if TYPE_CHECKING:
     import pandas as pd

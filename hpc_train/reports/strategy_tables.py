@@ -12,7 +12,7 @@ from hpc_train.reports.point_and_series_names import counted
 from hpc_train.reports.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.study_tables import before_runs
 from hpc_train.reports.value_format import ABSENT, Row, fixed, significant, whole
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 
 SPEED, MEMORY, REFUSED = "strategies", "strategy_memory", "refused"
 _MIB = 2**20

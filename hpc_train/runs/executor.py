@@ -11,8 +11,7 @@ from hpc_train.base.errors import SubmitError
 from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.runs.run import RunFolder, RunName
-from hpc_train.runs.submission import JobReport, Script, SlurmEndpoint, Submission
+from hpc_train.runs.run import JobReport, RunFolder, RunName, Script, SlurmEndpoint, Submission
 from hpc_train.sites.profile import Limits, SourcedSite
 
 

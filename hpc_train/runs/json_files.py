@@ -25,8 +25,7 @@ from hpc_train.base.files import (
     write_atomic,
 )
 from hpc_train.base.value import decode_unit, encode_unit
-from hpc_train.runs.run import MANIFEST_SCHEMA
-from hpc_train.runs.submission import Submission
+from hpc_train.runs.run import MANIFEST_SCHEMA, Submission
 
 T = TypeVar("T")
 

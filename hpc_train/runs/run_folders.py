@@ -25,8 +25,16 @@ from hpc_train.runs.json_files import (
     to_json,
     write_file,
 )
-from hpc_train.runs.run import JobStart, JobStatus, Manifest, RunFolder, Seconds, StudyManifest
-from hpc_train.runs.submission import Script, Submission
+from hpc_train.runs.run import (
+    JobStart,
+    JobStatus,
+    Manifest,
+    RunFolder,
+    Script,
+    Seconds,
+    StudyManifest,
+    Submission,
+)
 
 T = TypeVar("T")
 STUDY_FILE = "study.json"

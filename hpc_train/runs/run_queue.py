@@ -27,8 +27,7 @@ from hpc_train.base.value import Value, decode_unit
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.json_files import cannot_write
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import Submission
+from hpc_train.runs.run import RunFolder, Submission
 from hpc_train.runs.submission_file import read, write
 
 FOLDER = ".queue"

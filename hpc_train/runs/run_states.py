@@ -17,14 +17,11 @@ from hpc_train.base.registry import load
 from hpc_train.base.value import Value
 from hpc_train.runs.executor import Executor
 from hpc_train.runs.expected_runs import missing_runs
-from hpc_train.runs.job_state import has_ended, is_settled
 from hpc_train.runs.json_files import read_json, read_submission
-from hpc_train.runs.node_faults import NodeFault, bad_nodes, node_faults
-from hpc_train.runs.run import JobStatus, Run, RunFolder
+from hpc_train.runs.nodes import NodeFault, SlowRank, bad_nodes, node_faults, slow_ranks
+from hpc_train.runs.run import JobReport, JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_folders import RunFiles, find, homes, is_run, read_run, run_folders
-from hpc_train.runs.run_state_and_reason import never_submitted, run_of
-from hpc_train.runs.slow_ranks import SlowRank, slow_ranks
-from hpc_train.runs.submission import JobReport, JobState, Submission
+from hpc_train.runs.run_state import has_ended, is_settled, never_submitted, run_of
 from hpc_train.runs.submission_file import mark, read
 from hpc_train.runs.submission_file import write as write_submission
 from hpc_train.sites.batch_system import find_batch_system

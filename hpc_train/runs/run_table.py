@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from hpc_train.runs.restart_table import json_rows, restarted
-from hpc_train.runs.run import JobStatus, Run, RunName
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import JobState, JobStatus, Run, RunName
 from hpc_train.sites.batch_system import find_batch_system
 
 HEADS = ("run", "state", "job", "nodes", "time", "problem")

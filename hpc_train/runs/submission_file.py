@@ -10,8 +10,7 @@ import msgspec
 from hpc_train.base.files import read_regular, write_atomic
 from hpc_train.base.value import decode_unit, encode_unit
 from hpc_train.runs.json_files import cannot_write
-from hpc_train.runs.run import JobStatus, RunFolder
-from hpc_train.runs.submission import JobState, Submission
+from hpc_train.runs.run import JobState, JobStatus, RunFolder, Submission
 
 
 def write(run: RunFolder, submission: Submission) -> None:

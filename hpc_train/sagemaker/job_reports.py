@@ -23,8 +23,7 @@ from hpc_train.base.files import (
 )
 from hpc_train.base.value import Value
 from hpc_train.runs.json_files import exclusive, to_json, write_file
-from hpc_train.runs.run import JobStatus, RunFolder
-from hpc_train.runs.submission import JobReport, JobState, Submission
+from hpc_train.runs.run import JobReport, JobState, JobStatus, RunFolder, Submission
 from hpc_train.sagemaker.aws_client import client, code_of
 from hpc_train.sagemaker.training_job import PREFIX
 

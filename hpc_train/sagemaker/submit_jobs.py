@@ -26,8 +26,7 @@ from hpc_train.base.value import Value
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.json_files import read_json
-from hpc_train.runs.run import RESUMES_FROM, RETRY_OF, Manifest, RunFolder
-from hpc_train.runs.submission import Submission
+from hpc_train.runs.run import RESUMES_FROM, RETRY_OF, Manifest, RunFolder, Submission
 from hpc_train.runs.submission_file import write
 from hpc_train.sagemaker.aws_client import (
     aws_errors,

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.jobs.study import axis_name
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.condition_differences import compared, difference, merged
 from hpc_train.scaling.group_reductions import Floats, numbers
 from hpc_train.scaling.points import TO_TRAIN, Grouped, not_ok, sizes_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.baseline_and_half_size_points import matching_runs
 from hpc_train.scaling.comparison import MUST_MATCH
 from hpc_train.scaling.condition_differences import difference

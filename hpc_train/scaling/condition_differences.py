@@ -10,7 +10,7 @@ import pandas as pd
 
 from hpc_train.base.errors import ReportError, nearest
 from hpc_train.base.metrics import RESULTS
-from hpc_train.runs.expected_study import ExpectedRun
+from hpc_train.runs.expected_runs import ExpectedRun
 from hpc_train.scaling.group_reductions import NAN, levels_of, starts
 from hpc_train.scaling.record_arrays import Ints, RecordArrays, packed
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.base.metrics import BASIS_COLUMNS
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.comparable_series import comparable_series, with_several
 from hpc_train.scaling.confidence_intervals import (
     CONFIDENCE,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from hpc_train.base.value import Value
 from hpc_train.jobs.log_selection import Search
-from hpc_train.runs.expected_study import Bands
+from hpc_train.runs.expected_runs import Bands
 
 
 class Target(Value, frozen=True, kw_only=True):

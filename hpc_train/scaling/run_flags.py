@@ -10,7 +10,7 @@ import pandas as pd
 
 from hpc_train.base.metrics import RATE_RECORDS
 from hpc_train.jobs.study import Warmup
-from hpc_train.runs.expected_study import ExpectedRun, ExpectedStudy, state_sizes
+from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy, state_sizes
 from hpc_train.scaling.group_reductions import Floats, counts, starts
 from hpc_train.scaling.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
 from hpc_train.scaling.quality_flag import Flag, FlagCode

@@ -12,8 +12,8 @@ import pandas as pd
 from hpc_train.base.errors import ReportError
 from hpc_train.base.metrics import RATE_RECORDS, RESULTS
 from hpc_train.logs.record import Record
-from hpc_train.runs.expected_study import OF_WHICH, ExpectedRun
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.expected_runs import OF_WHICH, ExpectedRun
+from hpc_train.runs.run import JobState
 from hpc_train.scaling.record_arrays import NONE, Mask, RecordArrays, TextCodes, packed
 
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")

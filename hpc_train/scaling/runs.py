@@ -14,8 +14,8 @@ from hpc_train.base.metrics import RESULTS, RUN_METRICS
 from hpc_train.jobs.operations import FLOPS, PARAMETERS, PEAK, number_of, peak_tflops
 from hpc_train.jobs.study import Warmup, axis_name, series_label, size_of
 from hpc_train.logs.record import Record
-from hpc_train.runs.expected_study import CONTRADICTED, ExpectedRun, ExpectedStudy
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedRun, ExpectedStudy
+from hpc_train.runs.run import JobState
 from hpc_train.scaling.condition_differences import (
     Printed,
     conditions_of,

@@ -1,38 +1,73 @@
-"""Point table -> laws of scaling fitted to each series.
-
-All three laws are linear in their coefficients c >= 0, so that a fit needs no start value and has
-one solution. Amdahl and USL in the relative time per resource, Gustafson in the speedup itself:
-
-    Amdahl     q/S = c0 + c1 q                        f = c1/(c0 + c1)
-    Gustafson  S   = c0 + c1 q                        f' = c0/(c0 + c1)
-    USL        q/S = c0 + c1 (q - 1) + c2 q (q - 1)   a = c1/c0, b = c2/c0
-
-USL is highest at q* = sqrt((c0 - c1)/c2).
-
-The scale L (1/c0 or c0 + c1, the speedup at q = 1) is fitted too: the baseline is a measurement
-like the others. Squares of relative residuals are least; a parameter is a ratio of coefficients
-and has Fieller's interval. At most one law of a series is shown (`law_selection`).
-
-Sources: G. M. Amdahl, AFIPS 30, 1967. J. L. Gustafson, CACM 31(5), 1988. N. J. Gunther, Guerrilla
-Capacity Planning, Springer 2007, chapter 4, also for q*. E. C. Fieller, J. R. Stat. Soc. B 16,
-1954.
-"""
+"""Fit: a law of scaling, fitted to the points of a series."""
 
 from __future__ import annotations
 
 from functools import cache
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import pandas as pd
 
 from hpc_train.base.errors import ReportError
+from hpc_train.base.value import Value
 from hpc_train.scaling.confidence_intervals import CONFIDENCE, f_above, students_t
 from hpc_train.scaling.group_reductions import Floats, numbers
 from hpc_train.scaling.record_arrays import Ints, Mask
-from hpc_train.scaling.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Law, Parameter
+
+Law = Literal["amdahl", "gustafson", "usl"]
+LAW_NAMES: dict[Law, str] = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
+# Minimum number of sizes of a fit: its parameters, the scale, and one more for the scatter; the
+# second parameter of USL is visible at large sizes only.
+LEAST_SIZES: dict[Law, int] = {"amdahl": 3, "gustafson": 3, "usl": 6}
+
+
+class Parameter(Value, frozen=True, kw_only=True):
+    """A fitted number with its interval; None means no limit."""
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+
+
+class CurvePoint(Value, frozen=True, kw_only=True):
+    """Value of a law at q times the baseline's resources; `measured` within the data's range."""
+
+    q: float
+    speedup: float
+    low: float | None
+    high: float | None
+    measured: bool
+
+
+class Fit(Value, frozen=True, kw_only=True):
+    """One law for one series; `refused` is the reason why it is not shown.
+
+    `points` were fitted, the largest at `largest_q` times the baseline. `rms` is the root mean
+    square of the relative residuals. `lack_of_fit_p` is the probability of residuals this large if
+    the law holds, None without repetitions; `aicc` is the corrected information criterion of
+    Akaike, of which the lowest is the best. A refused law has no parameters and no curve. `peak` is
+    the q of the highest speedup, None if the law has none or the data do not bound it; `no_peak` is
+    the reason. `curve` extends to twice the largest measured q, or further if forced; `notes` then
+    contain a warning.
+    """
+
+    series: str
+    law: Law
+    points: int = 0
+    largest_q: float = 0.0
+    parameters: tuple[Parameter, ...] = ()
+    rms: float = 0.0
+    lack_of_fit_p: float | None = None
+    aicc: float | None = None
+    peak: Parameter | None = None
+    no_peak: str = ""
+    curve: tuple[CurvePoint, ...] = ()
+    refused: str = ""
+    notes: tuple[str, ...] = ()
+
 
 REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0
 CURVE_POINTS = 65

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.baseline_and_half_size_points import baselines, halves, refused
 from hpc_train.scaling.caveats import in_one_session
 from hpc_train.scaling.comparable_series import common_baselines, comparable_series

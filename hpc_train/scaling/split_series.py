@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.jobs.study import Scaling, narrowed
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.condition_differences import compared, levels, texts
 from hpc_train.scaling.group_reductions import SAME, Floats, filled, least, levels_of, most, numbers
 from hpc_train.scaling.points import KEY

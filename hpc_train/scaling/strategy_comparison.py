@@ -27,7 +27,7 @@ from hpc_train.jobs.strategies import (
     strategy_problem,
 )
 from hpc_train.jobs.study import ALONE
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import JobState
 from hpc_train.scaling.record_arrays import RecordArrays
 
 # Largest difference of the losses, as a fraction of that of `single`: the sums of a strategy have

@@ -30,8 +30,7 @@ from hpc_train.jobs.study import SITE_AXIS, Point, PointSite, RefusedPoint, Stud
 from hpc_train.plans.build import make_plan, plan_digest
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
-from hpc_train.runs.run import RunName
-from hpc_train.runs.submission import Script
+from hpc_train.runs.run import RunName, Script
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.scripts.secret_leaks import check_disclosure
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system

@@ -11,7 +11,7 @@ from hpc_train.base.data_folders import template_folder
 from hpc_train.base.errors import RenderError
 from hpc_train.base.value import Value
 from hpc_train.plans.plan import Allocation, LaunchPlan, Setting
-from hpc_train.runs.submission import Script
+from hpc_train.runs.run import Script
 from hpc_train.scripts.errors import WRONG, explain
 from hpc_train.scripts.jinja_environment import TemplateEnvironment
 from hpc_train.scripts.template_blocks import EXTENDED, Rendering, check_blocks, current

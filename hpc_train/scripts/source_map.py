@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hpc_train.base.finding import LintFinding
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.runs.submission import Script
+from hpc_train.runs.run import Script
 
 _DIRECTIVE = re.compile(r"#SBATCH --([a-z-]+)")
 _EXPORT = re.compile(r"export (\w+)=")

@@ -13,7 +13,7 @@ import jinja2
 from jinja2 import nodes
 
 from hpc_train.base.errors import RenderError, nearest
-from hpc_train.runs.submission import TemplateFile
+from hpc_train.runs.run import TemplateFile
 from hpc_train.scripts.compiled_template_cache import cached_code
 from hpc_train.scripts.template_blocks import Blocks, note_ancestors, read_blocks
 

@@ -1,8 +1,30 @@
-"""Cluster: partitions, nodes, launchers and limits of a live Slurm."""
+"""A live Slurm: its partitions, nodes, limits and switches, and what it says of a script."""
 
-from hpc_train.base.slurm_options import Gres
+from __future__ import annotations
+
+import getpass
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from hpc_train.base.errors import ProbeError
+from hpc_train.base.node_names import node_names
+from hpc_train.base.processes import Answer, Ask, ask, whole
+from hpc_train.base.slurm_options import Gres, Refusal, gres
 from hpc_train.base.units import Duration, Memory
 from hpc_train.base.value import Value
+from hpc_train.sites.detection import (
+    Fields,
+    count,
+    duration,
+    memory,
+    records,
+    settings,
+    table,
+    tres,
+    word,
+    words,
+)
 
 # Modes of preemption that end the job.
 _ENDED = {"REQUEUE", "CANCEL"}
@@ -139,6 +161,332 @@ class Cluster(Value, frozen=True, kw_only=True):
     def gres(self) -> tuple[Gres, ...]:
         """Return each kind of generic resource once, with the sum over the nodes."""
         total: dict[tuple[str, str], int] = {}
-        for one in (gres for node in self.nodes for gres in node.gres):
+        for one in (kind for node in self.nodes for kind in node.gres):
             total[one.name, one.kind] = total.get((one.name, one.kind), 0) + one.count
         return tuple(Gres(name=n, kind=k, count=c) for (n, k), c in sorted(total.items()))
+
+
+class ShellVariable(Value, frozen=True, kw_only=True):
+    """A variable of the shell that sbatch reads as an option.
+
+    A `removed` one is for an option that the script sets; the others were effective.
+    """
+
+    name: str
+    value: str
+    option: str
+    removed: bool
+
+
+class SlurmFacts(Value, frozen=True, kw_only=True):
+    """What a live Slurm offers; empty where it did not answer."""
+
+    partitions: tuple[LivePartition, ...] = ()
+    nodes: tuple[LiveNode, ...] = ()
+    associations: tuple[Association, ...] = ()
+    qos: tuple[LiveQos, ...] = ()
+
+
+class SlurmAnswer(Value, frozen=True, kw_only=True):
+    """The answer of `sbatch --test-only`; `words` are Slurm's own.
+
+    `subject` is the script that was judged, `warnings` are errors that sbatch prints although it
+    accepts the script. `line` and `stray` are the line and the word that sbatch itself names, or 0
+    and an empty text.
+    """
+
+    outcome: Literal["accepted", "refused", "unanswered"]
+    words: str
+    subject: str = "the script"
+    warnings: tuple[str, ...] = ()
+    refusal: Refusal | None = None
+    line: int = 0
+    stray: str = ""
+    variables: tuple[ShellVariable, ...] = ()
+    outer_job: str = ""
+    facts: SlurmFacts = SlurmFacts()
+
+
+SwitchKind = Literal["tree", "block"]
+_SWITCH = re.compile(r"\ASwitchName=(\S{1,200}) +Level=([0-9]{1,3}) (.*)\Z")
+_BLOCK = re.compile(r"\ABlockName=(\S{1,200}) (.*)\Z")
+_NODES = re.compile(r"(?:\A| )Nodes=(\S{1,100000})")
+
+
+class NodeGroup(Value, frozen=True, kw_only=True):
+    """A switch with all nodes below it, or a block; `level` 0 has the nodes themselves."""
+
+    name: str
+    level: int
+    nodes: tuple[str, ...]
+
+
+class SwitchTopology(Value, frozen=True, kw_only=True):
+    """The groups that `scontrol show topology` prints."""
+
+    kind: SwitchKind
+    groups: tuple[NodeGroup, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> SwitchTopology | None:
+        """Parse the output of `scontrol show topology`; None if it names no switch or block."""
+        found: dict[SwitchKind, list[NodeGroup]] = {"tree": [], "block": []}
+        for line in map(str.strip, text.splitlines()):
+            if match := _SWITCH.match(line):
+                found["tree"].append(_group(match[1], int(match[2]), match[3]))
+            elif match := _BLOCK.match(line):
+                found["block"].append(_group(match[1], 0, match[2]))
+        for kind, groups in found.items():
+            if groups:
+                return cls(kind=kind, groups=tuple(groups))
+        return None
+
+    @property
+    def leaves(self) -> tuple[NodeGroup, ...]:
+        """Return the switches that have nodes themselves, or the blocks."""
+        return tuple(group for group in self.groups if group.level == 0 and group.nodes)
+
+    @property
+    def most_nodes(self) -> int:
+        """Return the nodes of the largest leaf switch or block."""
+        return max((len(group.nodes) for group in self.leaves), default=0)
+
+    @property
+    def summary(self) -> str:
+        """Return `2 leaf switches of 16 to 18 nodes`."""
+        sizes = [len(group.nodes) for group in self.leaves]
+        if not sizes:
+            return "no leaf switch has nodes"
+        few, many = min(sizes), max(sizes)
+        nodes = f"{few} nodes" if few == many else f"{few} to {many} nodes"
+        word = "leaf switch" if self.kind == "tree" else "block"
+        plural = "es" if self.kind == "tree" else "s"
+        return f"{len(sizes)} {word}{plural if len(sizes) > 1 else ''} of {nodes}"
+
+    def most_of(self, nodes: Sequence[str]) -> int:
+        """Return how many of these nodes are below one leaf switch, or in one block, at most."""
+        wanted = set(nodes)
+        return max((len(wanted & set(group.nodes)) for group in self.leaves), default=0)
+
+
+def _group(name: str, level: int, rest: str) -> NodeGroup:
+    match = _NODES.search(rest)
+    return NodeGroup(name=name, level=level, nodes=node_names(match[1]) if match else ())
+
+
+# Lines of `srun --mpi=list`.
+_NAME = re.compile(r"^(?:srun: )?\s*([a-z][a-z0-9_]*)\s*$")
+_VERSIONS = re.compile(r"versions available: (.*)")
+
+
+def partitions(text: str) -> tuple[LivePartition, ...]:
+    """Read `scontrol show partition --oneliner`; the order is Slurm's."""
+    return tuple(_partition(record) for record in records(text, "PartitionName"))
+
+
+def _partition(record: Fields) -> LivePartition:
+    return LivePartition(
+        name=word(record, "PartitionName"),
+        state=word(record, "State"),
+        default=word(record, "Default") == "YES",
+        nodes=count(record, "TotalNodes") or 0,
+        min_nodes=count(record, "MinNodes"),
+        max_nodes=count(record, "MaxNodes"),
+        max_time=duration(record, "MaxTime"),
+        default_time=duration(record, "DefaultTime"),
+        max_memory=memory(record, "MaxMemPerNode"),
+        shared=_shared(word(record, "OverSubscribe") or word(record, "Shared")),
+        qos=word(record, "QoS"),
+        allowed_qos=words(record, "AllowQos"),
+        allowed_accounts=words(record, "AllowAccounts"),
+        preempt_mode=word(record, "PreemptMode"),
+        grace=_grace(record),
+    )
+
+
+def _shared(over_subscribe: str) -> bool | None:
+    """Return whether jobs share nodes; with NO they share nodes, but no cores."""
+    return None if not over_subscribe else over_subscribe != "EXCLUSIVE"
+
+
+def _grace(record: Fields) -> Duration | None:
+    seconds = count(record, "GraceTime")
+    return Duration(seconds) if seconds else duration(record, "GraceTime")
+
+
+def nodes(text: str) -> tuple[LiveNode, ...]:
+    """Read `scontrol show node --oneliner`; the order is Slurm's."""
+    return tuple(_node(record) for record in records(text, "NodeName"))
+
+
+def _node(record: Fields) -> LiveNode:
+    total = count(record, "CPUTot") or 0
+    return LiveNode(
+        name=word(record, "NodeName"),
+        arch=word(record, "Arch"),
+        # 22.05 and later print the number without CoreSpecCount.
+        cpus=count(record, "CPUEfctv") or total,
+        all_cpus=total,
+        threads=count(record, "ThreadsPerCore") or 1,
+        memory=memory(record, "RealMemory"),
+        gres=gres(word(record, "Gres")),
+        features=words(record, "AvailableFeatures"),
+        partitions=words(record, "Partitions"),
+        state=word(record, "State"),
+    )
+
+
+def qualities(text: str) -> tuple[LiveQos, ...]:
+    """Read `sacctmgr show qos format=Name,MaxWall,MaxTRES,MaxJobsPU,GraceTime`."""
+    found = []
+    for record in table(text):
+        most = tres(word(record, "MaxTRES"))
+        found.append(
+            LiveQos(
+                name=word(record, "Name"),
+                max_time=duration(record, "MaxWall"),
+                max_nodes=most.get("node"),
+                max_gpus=most.get("gres/gpu"),
+                max_jobs=count(record, "MaxJobsPU"),
+                grace=_grace(record),
+            )
+        )
+    return tuple(one for one in found if one.name)
+
+
+def associations(text: str, cluster: str) -> tuple[Association, ...]:
+    """Read `sacctmgr show assoc` of one user.
+
+    The format is `Cluster,Account,Partition,QOS,DefaultQOS,MaxSubmit`.
+    """
+    return tuple(
+        Association(
+            account=word(record, "Account"),
+            partition=word(record, "Partition"),
+            qos=words(record, "QOS"),
+            default_qos=word(record, "Def QOS"),
+            max_submit_jobs=count(record, "MaxSubmit"),
+        )
+        for record in table(text)
+        if word(record, "Account") and word(record, "Cluster").lower() == cluster.lower()
+    )
+
+
+def mpi_plugins(text: str) -> tuple[str, ...]:
+    """Read `srun --mpi=list`; names with a version come last.
+
+    Older Slurm prints `srun: pmix` on stderr.
+    """
+    plain, versions = [], []
+    for line in text.splitlines():
+        if match := _VERSIONS.search(line):
+            versions += [name for name in re.split(r"[,\s]+", match[1]) if name]
+        elif match := _NAME.match(line):
+            plain.append(match[1])
+    return tuple(dict.fromkeys((*plain, *versions)))
+
+
+_QOS = "format=Name,MaxWall,MaxTRES,MaxJobsPU,GraceTime"
+_ASSOCIATIONS = "format=Cluster,Account,Partition,QOS,DefaultQOS,MaxSubmit"
+_TRIED = ("pmix", "cray_shasta", "pmi2")
+_VERSION = re.compile(r"\d+(\.\d+)*")
+
+
+def read_cluster(question: Ask = ask) -> Cluster:
+    """Query Slurm's commands; values that are not essential may be missing.
+
+    Raises:
+        ProbeError: configuration or partitions cannot be read.
+    """
+    config = settings(_must(question, "scontrol", "show", "config"))
+    if not word(config, "ClusterName"):
+        raise ProbeError(
+            "`scontrol show config` has no ClusterName: unknown format",
+            "scontrol show config | head",
+        )
+    queues = partitions(_must(question, "scontrol", "show", "partition", "--oneliner"))
+    hosts = question("scontrol", "show", "node", "--oneliner", timeout_s=60.0)
+    plugins = question("srun", "--mpi=list")
+    accounting = word(config, "AccountingStorageType") not in ("", "accounting_storage/none")
+    found_nodes, found_mpi = nodes(hosts.text), mpi_plugins(plugins.text)
+    unread = [
+        *_unread("scontrol show node", hosts, bool(found_nodes)),
+        *_unread("srun --mpi=list", plugins, bool(found_mpi)),
+        *([] if queues else ["could not be read: partitions: Slurm shows none"]),
+    ]
+    qos, mine = _accounts(question, config, unread) if accounting else ((), ())
+    return Cluster(
+        name=word(config, "ClusterName"),
+        version=_version(word(config, "SLURM_VERSION")),
+        partitions=queues,
+        nodes=found_nodes,
+        mpi=Mpi(
+            plugins=found_mpi,
+            broken=tuple(name for name in found_mpi if _is_broken(question, name)),
+            default=word(config, "MpiDefault"),
+        ),
+        qos=qos,
+        associations=mine,
+        limits=_bounds(config),
+        accounting=accounting,
+        unread=tuple(unread),
+    )
+
+
+def read_switches(question: Ask = ask) -> SwitchTopology | None:
+    """Return how Slurm groups its nodes; None if it does not."""
+    return SwitchTopology.parse(question("scontrol", "show", "topology").text)
+
+
+def _must(question: Ask, *argv: str) -> str:
+    answer = question(*argv)
+    if answer.problem:
+        raise ProbeError(
+            f"`{' '.join(argv)}`: {answer.problem}",
+            "run it on a login node where Slurm's commands work; set SLURM_CONF if needed",
+        )
+    return answer.text
+
+
+def _unread(what: str, answer: Answer, understood: bool) -> list[str]:
+    if answer.problem:
+        return [f"could not be read: {what}: {answer.problem}"]
+    return [] if understood else [f"could not be read: {what}: an unknown format"]
+
+
+def _is_broken(question: Ask, plugin: str) -> bool:
+    """Whether a listed plug-in lacks its library; srun reports this before a job starts."""
+    if plugin not in _TRIED:
+        return False
+    answer = question("srun", f"--mpi={plugin}", "--test-only", "--nodes=1", "true")
+    return "mpi" in answer.problem.lower()
+
+
+def _accounts(
+    question: Ask, config: Fields, unread: list[str]
+) -> tuple[tuple[LiveQos, ...], tuple[Association, ...]]:
+    """Return the accounts; sacctmgr may be missing or not permitted."""
+    user = f"user={getpass.getuser()}"
+    qos = question("sacctmgr", "-P", "show", "qos", _QOS)
+    mine = question("sacctmgr", "-P", "show", "assoc", user, _ASSOCIATIONS)
+    found = qualities(qos.text)
+    unread += _unread("sacctmgr show qos", qos, bool(found))
+    unread += _unread("sacctmgr show assoc", mine, "|" in mine.text)
+    return found, associations(mine.text, word(config, "ClusterName"))
+
+
+def _bounds(config: Fields) -> Bounds:
+    requeue = word(config, "JobRequeue")
+    return Bounds(
+        max_array_size=count(config, "MaxArraySize"),
+        requeue=None if not requeue else requeue == "1",
+        select=word(config, "SelectType"),
+        enforced=words(config, "AccountingStorageEnforce"),
+        # `30 sec`.
+        kill_wait_s=whole(word(config, "KillWait").partition(" ")[0]),
+    )
+
+
+def _version(text: str) -> str:
+    match = _VERSION.match(text)
+    return match[0] if match else ""

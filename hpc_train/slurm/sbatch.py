@@ -15,11 +15,10 @@ from hpc_train.base.processes import Finished, run
 from hpc_train.base.slurm_options import advice, refusal_of
 from hpc_train.base.value import Value
 from hpc_train.runs.executor import ExecutorOptions, repetition_groups
-from hpc_train.runs.run import RunFolder, RunName
-from hpc_train.runs.submission import SlurmEndpoint
+from hpc_train.runs.run import RunFolder, RunName, SlurmEndpoint
 from hpc_train.runs.submission_file import owner
 from hpc_train.slurm.job_states import find
-from hpc_train.slurm.slurm_answer import ShellVariable, SlurmAnswer
+from hpc_train.slurm.live_cluster import ShellVariable, SlurmAnswer
 from hpc_train.slurm.slurm_commands import (
     call_slurm,
     environment_changes,

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from hpc_train.base.errors import nearest
 from hpc_train.base.processes import Finished, clean_environment, run
 from hpc_train.base.slurm_options import sbatch_variables
-from hpc_train.runs.submission import SlurmEndpoint
+from hpc_train.runs.run import SlurmEndpoint
 
 # Variables that set options of the commands: SQUEUE_STATES, for example, would hide jobs.
 _OPTIONS = ("SQUEUE_", "SACCT_", "SCANCEL_", "SCONTROL_", "SINFO_")

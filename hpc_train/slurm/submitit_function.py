@@ -17,8 +17,7 @@ from submitit.core import core, utils
 from submitit.slurm import slurm
 
 from hpc_train.base.value import Value
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import Script, SlurmEndpoint
+from hpc_train.runs.run import RunFolder, Script, SlurmEndpoint
 from hpc_train.slurm.slurm_commands import as_arguments, environment_changes
 from hpc_train.slurm.submitit_script import QueueWatcher, job_id_of
 

@@ -23,8 +23,7 @@ from submitit.slurm import slurm
 
 from hpc_train.base.errors import SubmitError
 from hpc_train.base.processes import Finished, collect, launch
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import SlurmEndpoint
+from hpc_train.runs.run import RunFolder, SlurmEndpoint
 from hpc_train.runs.submission_file import status_of
 from hpc_train.slurm.job_states import job_reports
 

@@ -1,17 +1,23 @@
-"""Options of `hpctrain bench` -> a request of a job, the check of its ranks, and the table."""
+"""`hpctrain bench`: options -> a request of a job; the study of the strategies on this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from hpc_train.base.errors import PlanError, SpecError
-from hpc_train.base.processes import python_command
+from hpc_train.base.processes import python_command, run
 from hpc_train.base.value import Value
 from hpc_train.jobs.collectives import COLLECTIVES, message_of, message_sizes, parse_size
 from hpc_train.jobs.override import Override, option_override
+from hpc_train.jobs.strategies import ONE_PROCESS, STRATEGIES
 from hpc_train.logs.collect import logs_of
 from hpc_train.runs.run import RunFolder
 from hpc_train.scripts.prepare import Prepared
+from hpc_train.sites.load import Machine, this_machine
 
 MODULE = "hpc_train.trainer.collectives"
 _ORIGIN = "hpctrain bench"
@@ -117,3 +123,109 @@ def bench_table(folder: RunFolder) -> str:
     )
     tables = (text.splitlines() for text in texts if "algbw" in text)
     return "\n".join(line for lines in tables for line in lines if line.startswith(("#", "   ")))
+
+
+NAME = "bench-train"
+MOST_RANKS = 8
+FEWEST_STEPS, MOST_STEPS = 10, 200
+_TRAINER, _BATCH = "hpc_train.trainer.train", 32
+_TRAIN_ORIGIN = "hpctrain bench train"
+# In results/studies/strategies-two-cores a step takes 2.2 times that of `single`, at most 8.
+_SLOWER = 5
+# A launcher imports torch before the ranks do.
+_STARTS = 2
+_PROBE_STEPS, _PROBE_S = 5, 300.0
+
+
+class Probe(Value, frozen=True, kw_only=True):
+    """What the trainer takes on one rank here: its start, and a step [s]."""
+
+    start: float
+    step: float
+
+
+def sizes(machine: Machine) -> tuple[int, ...]:
+    """Return the numbers of ranks: 1, 2, 4 and 8, as far as there are GPUs or else cores."""
+    most = min(machine.gpus or machine.cpus, MOST_RANKS)
+    return tuple(2**power for power in range(4) if 2**power <= most) or (1,)
+
+
+def train_overrides(
+    root: Path, strategies: Sequence[str], steps: int, machine: Machine | None = None
+) -> tuple[Override, ...]:
+    """Return what differs from the study of the strategies, for this machine.
+
+    Each run of the command is a new study, whose folder below `root` does not exist yet.
+    """
+    machine = machine or this_machine()
+    ranks = "gpus_per_node" if machine.gpus else "tasks_per_node"
+    keys = {
+        "name": _free_name(root),
+        "axes": {"strategy": list(strategies or STRATEGIES), ranks: list(sizes(machine))},
+        "command": [python_command(), "-m", _TRAINER, *_train_arguments(steps)],
+    }
+    return tuple(
+        Override(key=key, value=value, origin=_TRAIN_ORIGIN) for key, value in keys.items()
+    )
+
+
+def _free_name(root: Path) -> str:
+    taken = {path.name for path in root.glob(f"{NAME}*")}
+    number = next(n for n in range(1, len(taken) + 2) if _name(n) not in taken)
+    return _name(number)
+
+
+def _name(number: int) -> str:
+    return NAME if number == 1 else f"{NAME}-{number}"
+
+
+def _train_arguments(steps: int) -> list[str]:
+    return ["--global-batch-size", str(_BATCH), "--steps", str(steps), "--no-accuracy"]
+
+
+def probe(prepared: Prepared) -> Probe:
+    """Train a few steps with `single`.
+
+    Raises:
+        PlanError: the site is a cluster, or the trainer does not run here.
+    """
+    clusters = [site.name for site in prepared.sites if not site.batch.this_machine]
+    if clusters:
+        raise PlanError(
+            f"bench train measures this machine, but the site is {clusters[0]}",
+            "hpctrain bench train --site local, in a job of the cluster",
+        )
+    trainer = prepared.points[0].job.value.trainer
+    model = trainer.model if trainer and trainer.model else "gpt-tiny"
+    command = [python_command(), "-m", _TRAINER, *_train_arguments(_PROBE_STEPS)]
+    command += ["--strategy", ONE_PROCESS]
+    begun = time.monotonic()
+    done = run(
+        [*command, "--model", model], _PROBE_S, environment={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    wall = time.monotonic() - begun
+    end = [line for line in done.stdout.splitlines() if '"event":"end"' in line]
+    if done.returncode or not end:
+        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise PlanError(f"the trainer does not run here: {why}", "pip install 'hpctrain[torch]'")
+    seconds = float(json.loads(end[0].partition(" ")[2])["time_to_train"])
+    return Probe(start=wall - seconds, step=seconds / _PROBE_STEPS)
+
+
+def steps_in(minutes: float, runs: int, found: Probe) -> int:
+    """Return how many steps each run may have.
+
+    Raises:
+        PlanError: the time is too short for ten.
+    """
+    starts, step = runs * _STARTS * found.start, runs * _SLOWER * found.step
+    steps = int((minutes * 60 - starts) / step)
+    if steps < FEWEST_STEPS:
+        needed = (starts + FEWEST_STEPS * step) / 60
+        raise PlanError(
+            f"--minutes {minutes:g} is too short for {runs} runs of {FEWEST_STEPS} steps, each "
+            f"with a start of {_STARTS * found.start:.0f} s",
+            f"hpctrain bench train --minutes {int(needed) + 1}, or fewer strategies: "
+            "--strategy single --strategy ddp",
+        )
+    return min(steps, MOST_STEPS)

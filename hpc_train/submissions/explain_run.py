@@ -10,10 +10,10 @@ from hpc_train.base.errors import HpcTrainError, StoreError
 from hpc_train.base.files import sha256_of
 from hpc_train.base.value import Sourced
 from hpc_train.runs.json_files import read_json
-from hpc_train.runs.node_list import nodes_of
+from hpc_train.runs.nodes import nodes_of
 from hpc_train.runs.run import PROFILE, PROFILE_DIGEST, Manifest, RunFolder
 from hpc_train.runs.run_folders import find, is_run, read_run, read_study, run_folders
-from hpc_train.runs.run_state_and_reason import run_of
+from hpc_train.runs.run_state import run_of
 from hpc_train.scripts.explain import Explained, explain
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpc_train.base.errors import StoreError
 from hpc_train.base.files import files_in, open_regular, read_regular
-from hpc_train.diagnosis.failure_causes import failed_rank
+from hpc_train.diagnosis.diagnose_runs import failed_rank
 from hpc_train.runs.run import Run
 from hpc_train.runs.run_folders import find, is_run, run_folders
 from hpc_train.runs.run_states import Watch, executor_of

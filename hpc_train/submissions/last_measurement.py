@@ -16,10 +16,9 @@ from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Reading, extend
 from hpc_train.logs.result_columns import RESULTS
 from hpc_train.reports.study_runs import deleted_logs, has_one_rank, run_records
 from hpc_train.runs.expected_runs import run_time_s
-from hpc_train.runs.run import Run
+from hpc_train.runs.nodes import slow_ranks
+from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_folders import read_study
-from hpc_train.runs.slow_ranks import slow_ranks
-from hpc_train.runs.submission import JobState
 
 # In this order; the first one of each group that was printed is shown.
 _GROUPS = (("step_time",), ("samples_per_second", "tokens_per_second"), ("loss",), ("accuracy",))

@@ -16,28 +16,29 @@ from hpc_train.base.data_folders import template_path
 from hpc_train.base.errors import SpecError, StoreError
 from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value, encode_unit
-from hpc_train.diagnosis.failure_causes import explain
+from hpc_train.diagnosis.diagnose_runs import explain
 from hpc_train.jobs.override import key_paths, parse_setting
 from hpc_train.jobs.read_job import build_job
 from hpc_train.jobs.study import Point
+from hpc_train.runs.conditions import provenance
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.json_files import exclusive
-from hpc_train.runs.node_faults import bad_nodes, node_faults
-from hpc_train.runs.provenance import provenance
+from hpc_train.runs.nodes import bad_nodes, node_faults
 from hpc_train.runs.run import (
     PROFILE,
     RESUMES_FROM,
     RETRY_OF,
+    JobState,
     Manifest,
     Run,
     RunFolder,
     RunName,
+    Script,
     StudyManifest,
 )
 from hpc_train.runs.run_folders import CHECKPOINTS, is_run, read_study
-from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
+from hpc_train.runs.run_state import is_untouched, never_submitted
 from hpc_train.runs.run_states import combine, read_runs, runs_below
-from hpc_train.runs.submission import JobState, Script
 from hpc_train.scripts.prepare import Prepared, PreparedSite, prepare_points
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site

@@ -18,18 +18,21 @@ from hpc_train.base.value import Sourced, Value
 from hpc_train.plans.cost import check_budget, cost_line, cost_of, price_of_nodes
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
+from hpc_train.runs.conditions import provenance
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.json_files import check_version, exclusive, write_file
-from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run import (
     MANIFEST_SCHEMA,
     PROFILE,
     PROFILE_DIGEST,
+    JobState,
     Manifest,
     Run,
     RunFolder,
     RunName,
+    Script,
+    SlurmEndpoint,
     StudyManifest,
     StudyPoint,
 )
@@ -41,9 +44,8 @@ from hpc_train.runs.run_folders import (
     remove_runs,
     write_study,
 )
-from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
+from hpc_train.runs.run_state import is_untouched, never_submitted
 from hpc_train.runs.run_states import executor_of, runs_below
-from hpc_train.runs.submission import JobState, Script, SlurmEndpoint
 from hpc_train.scripts.prepare import Prepared, PreparedPoint, randomised_blocks
 from hpc_train.scripts.render import render_allocation
 from hpc_train.sites.batch_system import find_batch_system

@@ -18,12 +18,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from hpc_train.jobs.operations import FLOPS, PARAMETERS
 from hpc_train.jobs.strategies import FIRST_PROFILED, MESHES, TrainingRequest
-from hpc_train.trainer.datasets import TrainingData
+from hpc_train.trainer.datasets import Tokens, TrainingData
 from hpc_train.trainer.emit import emit
-from hpc_train.trainer.precision import parameter_type
+from hpc_train.trainer.optimizer import parameter_type
 from hpc_train.trainer.process_group import RankGroup
 from hpc_train.trainer.spawn_ranks import env_int
-from hpc_train.trainer.text_data import Tokens
 from hpc_train.trainer.trainer_options import Options
 
 if TYPE_CHECKING:

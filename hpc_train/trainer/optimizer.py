@@ -1,15 +1,47 @@
-"""The optimiser of a training, and what each step does with it: scale, clip, warm up, update."""
+"""The optimizer of a training, and the precision it computes in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
 from torch.distributed import ProcessGroup
+from torch.distributed.fsdp import MixedPrecisionPolicy
 from torch.distributed.tensor import DTensor
+
+HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def parameter_type(precision: str) -> torch.dtype:
+    """Return the type of the parameters, and of images."""
+    return torch.float64 if precision == "fp64" else torch.float32
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Return the context of a forward pass whose operations choose their type."""
+    half = HALVES.get(precision)
+    return nullcontext() if half is None else torch.autocast(device.type, half)
+
+
+def sharded_policy(precision: str) -> MixedPrecisionPolicy:
+    """Return the types of parameters that `fully_shard` divides."""
+    half = HALVES.get(precision)
+    if half is None:
+        return MixedPrecisionPolicy()
+    return MixedPrecisionPolicy(param_dtype=half, reduce_dtype=torch.float32)
+
+
+def loss_scaler(precision: str, device: torch.device) -> torch.amp.GradScaler:
+    """Return the scaler of the loss, which has no effect with another type than fp16.
+
+    It skips a step whose gradients are not finite; with fsdp all ranks skip it.
+    """
+    return torch.amp.GradScaler(device.type, enabled=precision == "fp16")
+
 
 Parameters = Iterable[nn.Parameter]
 # One kernel for all parameters; torch has them for these.

@@ -62,14 +62,12 @@ def train(options: Options) -> int:
 
 def _train_in(group: RankGroup, options: Options) -> int:
     from hpc_train.trainer.checkpoint import RESUBMIT, CheckpointError
-    from hpc_train.trainer.datasets import load_data
+    from hpc_train.trainer.datasets import load_data, load_text
     from hpc_train.trainer.measurements import ResourceUse, measure_accuracy, report_model
     from hpc_train.trainer.models import make_model
-    from hpc_train.trainer.optimizer import OptimizerChoice
-    from hpc_train.trainer.precision import parameter_type
+    from hpc_train.trainer.optimizer import OptimizerChoice, parameter_type
     from hpc_train.trainer.strategies import load_strategy
     from hpc_train.trainer.strategies.base import Setup
-    from hpc_train.trainer.text_data import load_text
     from hpc_train.trainer.training_loop import Stopped, Trainer
 
     request = training_request(options, group.world_size, group.device.type)
@@ -277,7 +275,7 @@ def _check_data(options: Options) -> None:
             "synthetic-imagenet or a folder of CIFAR-10"
         )
     if options.model in GPT_SHAPES:
-        from hpc_train.trainer.text_data import check_text
+        from hpc_train.trainer.datasets import check_text
 
         check_text(options.data)
     elif options.data not in IMAGES:

@@ -21,7 +21,7 @@ from hpc_train.trainer import WorkloadError, checkpoint
 from hpc_train.trainer.datasets import Pair, TrainingData
 from hpc_train.trainer.emit import emit, write_line
 from hpc_train.trainer.measurements import ExposedCommunication
-from hpc_train.trainer.precision import parameter_type
+from hpc_train.trainer.optimizer import parameter_type
 from hpc_train.trainer.process_group import RankGroup
 from hpc_train.trainer.stop_request import keep_worker
 from hpc_train.trainer.strategies.base import LocalStep, ParallelModel

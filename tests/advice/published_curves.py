@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hpc_train.advice.measured_curve import RateForecast, SizeRate, forecast_rate, refusal
+from hpc_train.advice.step_time import RateForecast, SizeRate, forecast_rate, refusal
 from tests.scaling.published_tables import rows_of
 
 _DDP = [f"ddp_{name}" for name in ("resnet50", "resnet101", "resnext50", "resnext101")]

@@ -7,8 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from hpc_train.advice.advice import Advice, AdviceRow, MeasuredStep
-from hpc_train.advice.machine_size import MachineSize
-from hpc_train.advice.program_size import ProgramSize, gpt_flops, gpt_parameters
+from hpc_train.advice.machine import MachineSize
+from hpc_train.advice.program import ProgramSize, gpt_flops, gpt_parameters
 from hpc_train.advice.question import Question
 from hpc_train.jobs.strategies import GPT_SHAPES
 

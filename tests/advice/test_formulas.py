@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hpc_train.advice.machine_size import MOST_RANKS
+from hpc_train.advice.machine import MOST_RANKS
 from hpc_train.advice.rank_memory import GIB, rank_memory
 from hpc_train.advice.rows import communication_time
 from hpc_train.advice.step_time import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_train.advice.measured_curve import SizeRate, forecast_rate, refusal
+from hpc_train.advice.step_time import SizeRate, forecast_rate, refusal
 from hpc_train.advice.verdicts import advise
 from tests.advice.questions import A100, ask, gpt, row_of, step
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.advice.advice import MeasuredStep
-from hpc_train.advice.program_size import ProgramSize
+from hpc_train.advice.program import ProgramSize
 from hpc_train.advice.verdicts import advise
 from tests.advice.measured_memory import PEAKS, RETURNED_PEAKS, Peak, predicted
 from tests.advice.questions import A100, ask, gpt, other, row_of, step

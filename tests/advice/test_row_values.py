@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_train.advice.advice import MeasuredStep
-from hpc_train.advice.measured_curve import batch_of
+from hpc_train.advice.step_time import batch_of
 from hpc_train.advice.verdicts import advise
 from tests.advice.questions import A100, V100, ask, gpt, other, row_of, step
 

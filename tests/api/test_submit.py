@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hpc_train
-from hpc_train.api.job_keys import JobKeys
+from hpc_train.api.arguments import JobKeys
 from hpc_train.base.decode import keys_of
 from hpc_train.base.errors import HpcTrainError, WaitTimeoutError
 from hpc_train.jobs.job import JobSpec, Resources

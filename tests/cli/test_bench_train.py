@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from hpc_train.base.data_folders import strategies_study
 from hpc_train.cli.bench_train import run_study, train
 from hpc_train.cli.group import cli
+from hpc_train.runs.run import JobState
 from hpc_train.runs.run_states import runs_below
-from hpc_train.runs.submission import JobState
 from hpc_train.scripts.prepare import prepare, request_of
 from hpc_train.sites.load import Machine
-from hpc_train.submissions.bench_train import train_overrides
+from hpc_train.submissions.bench import train_overrides
 from tests.cli.conftest import Hpctrain
 
 

@@ -15,7 +15,7 @@ from tests.cli.pseudo_terminal import read_to_end
 
 CODE = """
 import time
-from hpc_train.cli.busy import busy
+from hpc_train.cli.output import busy
 from hpc_train.cli.output import say
 read = []
 with busy(lambda: f"reading logs, {{len(read)}} of 2"):

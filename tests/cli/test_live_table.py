@@ -13,8 +13,7 @@ import pytest
 
 from hpc_train.cli.follow_runs import live_table
 from hpc_train.runs.json_files import to_json
-from hpc_train.runs.run import Failure, Run, RunFolder
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import Failure, JobState, Run, RunFolder
 from tests.cli.conftest import Hpctrain
 from tests.submissions.runs_of import written
 

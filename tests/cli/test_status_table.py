@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from hpc_train.runs.run import JobStatus, Run, RunFolder
+from hpc_train.runs.run import JobReport, JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_table import HEADS, counts, earlier, row, rows, why
-from hpc_train.runs.submission import JobReport, JobState, Submission
 
 SLURM = Submission(executor="slurm", native_id="7_1", submitted="now")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.cli.busy import CLEAR
+from hpc_train.cli.output import CLEAR
 from tests.cli.conftest import Hpctrain
 from tests.cli.pseudo_terminal import read_to_end
 from tests.submissions.runs_of import written

@@ -12,8 +12,7 @@ import yaml
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.diagnosis.diagnose import diagnose_logs
-from hpc_train.diagnosis.diagnosis import Diagnosis, JobEnd, LogFinding
-from hpc_train.diagnosis.diagnosis_text import diagnosis_lines
+from hpc_train.diagnosis.diagnosis import Diagnosis, JobEnd, LogFinding, diagnosis_lines
 from hpc_train.diagnosis.scan_logs import look_again
 
 CASES = yaml.safe_load((Path(__file__).parent / "diagnoses.yaml").read_bytes())

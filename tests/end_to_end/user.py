@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hpc_train.lab.state_file import Lab
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import JobState
 from tests.cli.preloaded import LIBRARIES, Preloaded
 from tests.servers.hosts import SshHosts
 from tests.submissions.waiting import LIMIT_S, wait_for

@@ -11,7 +11,7 @@ from hpc_train.foreign.duplicates import refuse_same_files
 from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.foreign.table_file import read_table
 from hpc_train.logs.record import Record
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 
 
 def written(folder: Path, **contents: str) -> list[Path]:

@@ -10,7 +10,7 @@ from hpc_train.base.errors import LogParseError
 from hpc_train.foreign.csv_table import is_history, plain_headings
 from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.foreign.table_file import read_table
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 
 MLFLOW = (
     "run_id,experiment_id,status,artifact_uri,start_time,end_time,metrics.step_time,metrics.f1,"

@@ -11,7 +11,7 @@ from hpc_train.base.errors import LogParseError
 from hpc_train.foreign.csv_table import ResultTable
 from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.foreign.table_file import is_result_table, read_table
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import JobState
 
 META = """\
 artifact_uri: file:///mlruns/7/{run_id}/artifacts

@@ -9,7 +9,7 @@ import pytest
 from hpc_train.base.errors import LogParseError
 from hpc_train.foreign.runs_from_table import table_names, table_study
 from hpc_train.foreign.table_file import read_table
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 
 
 def study(folder: Path, word: str) -> ExpectedStudy:

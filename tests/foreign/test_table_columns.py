@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hpc_train.foreign.csv_table import parse_csv
 from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.logs.record import Record
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 
 PATH = Path("t.csv")
 HEAD = ("run", "nodes", "gpus_per_node", "samples_per_second", "launcher", "torch", "job_id")

@@ -7,8 +7,7 @@ import pytest
 
 from hpc_train.hosts.run_on_hosts import HostState, merged, report_of, states_of
 from hpc_train.hosts.transport import Answer, StartedHost
-from hpc_train.runs.run import Failure, JobStatus
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import Failure, JobState, JobStatus
 
 HOST = StartedHost(name="gpu1", address="10.0.0.11", folder="/f", boot="b1")
 RUNNING = HostState(name="gpu1", alive=True)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.advice.program_of_job import completed, parse_condition, program_of
-from hpc_train.advice.program_size import ProgramSize
+from hpc_train.advice.program import ProgramSize, completed, parse_condition, program_of
 from hpc_train.base.errors import SpecError
 from tests.jobs.read_files import load_job
 

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.data_folders import profile_folder
-from hpc_train.lab.twins.accounts import account_settings, has_accounting, users_of_machine
-from hpc_train.lab.twins.slurm_conf import TwinPaths, slurm_conf
+from hpc_train.lab.twins.slurm_conf import (
+    TwinPaths,
+    account_settings,
+    has_accounting,
+    slurm_conf,
+    users_of_machine,
+)
 from hpc_train.lab.twins.start_and_stop import assumptions, job_submit, lua
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import Account, SiteProfile, sample_account

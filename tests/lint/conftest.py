@@ -14,7 +14,7 @@ from hpc_train.base.slurm_options import Refusal
 from hpc_train.base.value import Version
 from hpc_train.lint.rule import LintContext
 from hpc_train.sites.profile import SiteProfile
-from hpc_train.slurm.slurm_answer import ShellVariable, SlurmAnswer
+from hpc_train.slurm.live_cluster import ShellVariable, SlurmAnswer
 
 SITE = {
     "schema": 1,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hpc_train.logs.collect import collect
-from hpc_train.runs.slow_ranks import slow_ranks
+from hpc_train.runs.nodes import slow_ranks
 from hpc_train.scaling.quality_flag import LOSS_LOST, Flag
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import foreign, study

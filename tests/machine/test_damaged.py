@@ -11,10 +11,10 @@ from hpc_train.base.processes import Answer
 from hpc_train.base.registry import BUILT_IN
 from hpc_train.machine.draft_profile import Findings, draft
 from hpc_train.machine.infer_settings import gpu_order, guess
-from hpc_train.machine.node_kinds import kinds, shape
+from hpc_train.machine.probe_job import kinds, shape
 from hpc_train.machine.read_hardware import read_hardware
 from hpc_train.plans.launchers.base import find_launcher
-from hpc_train.slurm.query_slurm import read_cluster
+from hpc_train.slurm.live_cluster import read_cluster
 from tests.machine.machines import CLUSTERS, SHAPES, Slurm, output
 
 DAMAGES = ("cut", "empty", "shuffled", "binary", "columns", "numbers")

@@ -10,14 +10,13 @@ from hpc_train.base.registry import BUILT_IN
 from hpc_train.base.units import Duration, Memory
 from hpc_train.jobs.override import Override
 from hpc_train.machine.draft_profile import Findings, draft
-from hpc_train.machine.node_kinds import kinds, shape
+from hpc_train.machine.probe_job import kinds, shape
 from hpc_train.machine.read_hardware import read_hardware
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.scripts.prepare import Request, prepare
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import SiteProfile
-from hpc_train.slurm.live_cluster import Cluster
-from hpc_train.slurm.query_slurm import read_cluster
+from hpc_train.slurm.live_cluster import Cluster, read_cluster
 from tests.machine.machines import SHAPES, Slurm, output
 
 LAUNCHERS = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}

@@ -18,8 +18,8 @@ from hpc_train.slurm.live_cluster import (
     LiveNode,
     LivePartition,
     LiveQos,
+    SwitchTopology,
 )
-from hpc_train.slurm.switch_topology import SwitchTopology
 
 NODE = LiveNode(
     name="n1", arch="x86_64", cpus=64, all_cpus=64, threads=1, memory=Memory(1000),

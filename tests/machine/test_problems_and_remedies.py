@@ -10,8 +10,7 @@ import pytest
 from hpc_train.machine.hardware import Hardware, Link, Port, ProcessLimits, Software, Torch
 from hpc_train.machine.problems_and_remedies import advise
 from hpc_train.machine.read_hardware import read_hardware
-from hpc_train.slurm.query_slurm import read_cluster, read_switches
-from hpc_train.slurm.switch_topology import SwitchTopology
+from hpc_train.slurm.live_cluster import SwitchTopology, read_cluster, read_switches
 from tests.machine.machines import Slurm, output
 
 GOOD = ProcessLimits(memlock_kib=-1, open_files=65536, shm_mib=64000, memory_mib=128000)

@@ -7,10 +7,9 @@ import pytest
 from hpc_train.base.errors import ProbeError
 from hpc_train.base.slurm_options import Gres
 from hpc_train.base.units import Duration, Memory
-from hpc_train.machine.node_kinds import kinds
+from hpc_train.machine.probe_job import kinds
 from hpc_train.sites.detection import settings
-from hpc_train.slurm.parse_slurm_output import mpi_plugins
-from hpc_train.slurm.query_slurm import read_cluster, read_switches
+from hpc_train.slurm.live_cluster import mpi_plugins, read_cluster, read_switches
 from tests.machine.machines import Slurm, fixture
 
 

@@ -12,9 +12,14 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.machine.nvidia_topology import nvidia_topology
 from hpc_train.machine.read_hardware import read_hardware
-from hpc_train.machine.read_topology import distance, numa_nodes, pci_devices, rocm_topology
+from hpc_train.machine.read_topology import (
+    distance,
+    numa_nodes,
+    nvidia_topology,
+    pci_devices,
+    rocm_topology,
+)
 from hpc_train.plans.node_topology import NodeTopology, nearest_nics
 from tests.machine.machines import fixture, output
 

@@ -15,8 +15,7 @@ from hpc_train.pbs import jobs as pbs_jobs
 from hpc_train.pbs import qsub as qsub_module
 from hpc_train.pbs.executor import PbsExecutor
 from hpc_train.runs.executor import ExecutorOptions
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import JobReport, JobState, SlurmEndpoint, Submission
+from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint, Submission
 from tests.servers.pbs import RunningPbs, running
 from tests.sites.test_host_list import JOB, plan_of, write
 from tests.submissions.waiting import wait_for

@@ -11,8 +11,7 @@ import pytest
 from hpc_train.pbs.executor import PbsExecutor
 from hpc_train.pbs.jobs import array_of, qsub_calls, subjob
 from hpc_train.runs.executor import ExecutorOptions
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import JobReport, JobState, Submission
+from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.sites.profile import Limits
 from tests.pbs.test_executor import pbs
 from tests.servers.pbs import RunningPbs

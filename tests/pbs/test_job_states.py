@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hpc_train.pbs.jobs import ENDING, node_list, read_json, read_text, report
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import JobState
 
 ANSWERS = Path(__file__).parent / "answers"
 

@@ -12,7 +12,7 @@ from hpc_train.base import processes
 from hpc_train.base.errors import SubmitError
 from hpc_train.pbs import jobs as pbs_jobs
 from hpc_train.pbs import qsub as qsub_module
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import JobState
 from tests.pbs.test_executor import Make, jobs, make, pbs, state, submission, submit
 from tests.servers.pbs import RunningPbs
 from tests.submissions.waiting import wait_for

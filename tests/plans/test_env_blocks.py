@@ -13,7 +13,7 @@ from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
 from hpc_train.plans.environment import meets
-from hpc_train.plans.network_context import network_context
+from hpc_train.plans.network import network_context
 from hpc_train.plans.node_and_rank_counts import resolve_topology
 from hpc_train.plans.plan import EnvChange, LaunchPlan
 from hpc_train.sites.partition import When

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.jobs.override import Override
-from hpc_train.runs.submission import Script
+from hpc_train.runs.run import Script
 from hpc_train.scripts.prepare import Request, prepare
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,9 +10,9 @@ import pandas as pd
 
 from hpc_train.jobs.study import Gates
 from hpc_train.reports.figures.plot_data import Measured
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.runs import run_frame
-from hpc_train.scaling.scaling_fit import CurvePoint, Fit, Parameter
+from hpc_train.scaling.scaling_fits import CurvePoint, Fit, Parameter
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.studies import expected, rate, record, study
 

@@ -9,7 +9,7 @@ import msgspec
 from hpc_train.logs.record import Record
 from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.implausible_values import with_implausible
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.advice.machine_size import MachineSize
+from hpc_train.advice.machine import MachineSize
 from hpc_train.machine.read_hardware import read_hardware
 from hpc_train.plans.node_topology import GpuLink, GpuPlace, NodeTopology
 from hpc_train.reports.advice_report import crossed_links_tables, switch_notes

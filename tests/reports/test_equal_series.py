@@ -13,7 +13,7 @@ from hpc_train.jobs.study import Gates
 from hpc_train.reports.figures import FIGURES
 from hpc_train.reports.figures.canvas import Canvas
 from hpc_train.reports.figures.plot_data import Measured, plot_data_of
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from tests.reports.measured import measured, node_times
 
 SIZES = (1, 2, 4, 8)

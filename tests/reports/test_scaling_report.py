@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hpc_train.logs.record import Record
 from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.runs.expected_study import ExpectedRun
+from hpc_train.runs.expected_runs import ExpectedRun
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.reports.finished import report

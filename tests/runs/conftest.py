@@ -10,8 +10,7 @@ from hpc_train.base.decode import decode
 from hpc_train.base.errors import SpecError
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
-from hpc_train.runs.run import MANIFEST_SCHEMA, Manifest
-from hpc_train.runs.submission import Script
+from hpc_train.runs.run import MANIFEST_SCHEMA, Manifest, Script
 from hpc_train.sites.load import Machine, load_site
 
 Entry = tuple[Manifest, Script]

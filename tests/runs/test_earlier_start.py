@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.runs.run import JobStatus, Run, RunFolder
+from hpc_train.runs.run import JobReport, JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_folders import RunFiles
-from hpc_train.runs.run_state_and_reason import run_of
+from hpc_train.runs.run_state import run_of
 from hpc_train.runs.run_table import row, why
-from hpc_train.runs.submission import JobReport, JobState, Submission
 
 BEGAN = datetime(2026, 11, 21, 3, 0, 0).timestamp()
 ENDED = BEGAN + 60

@@ -13,7 +13,7 @@ from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.reports.write_report import render_report
 from hpc_train.runs.json_files import read_json, to_json
-from hpc_train.runs.submission import Submission
+from hpc_train.runs.run import Submission
 from tests.submissions.runs_of import written
 
 ROOT = Search(root=Path("results"))

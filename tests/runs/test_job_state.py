@@ -7,9 +7,8 @@ import subprocess
 
 import pytest
 
-from hpc_train.runs.job_state import decide, is_settled, job_state, nested_report
-from hpc_train.runs.run import JobStatus
-from hpc_train.runs.submission import JobReport, JobState
+from hpc_train.runs.run import JobReport, JobState, JobStatus
+from hpc_train.runs.run_state import decide, is_settled, job_state, nested_report
 
 # man squeue and man sacct 22.05, JOB STATE CODES.
 MANUAL = (

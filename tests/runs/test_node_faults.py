@@ -8,9 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.runs.node_faults import bad_nodes, node_faults
-from hpc_train.runs.run import Failure, JobStart, JobStatus, Run, RunFolder
-from hpc_train.runs.submission import JobState, SlurmEndpoint, Submission
+from hpc_train.runs.nodes import bad_nodes, node_faults
+from hpc_train.runs.run import (
+    Failure,
+    JobStart,
+    JobState,
+    JobStatus,
+    Run,
+    RunFolder,
+    SlurmEndpoint,
+    Submission,
+)
 
 NOW = 1e9
 DAY_S = 86400.0

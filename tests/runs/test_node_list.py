@@ -14,13 +14,12 @@ import pytest
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.node_names import node_names
+from hpc_train.runs.conditions import provenance
 from hpc_train.runs.expected_runs import run_blocks
 from hpc_train.runs.log_result_cache import read_cache, write_cache
-from hpc_train.runs.node_list import nodes_of
-from hpc_train.runs.provenance import provenance
-from hpc_train.runs.run import JobStatus, Run, RunFolder
+from hpc_train.runs.nodes import nodes_of
+from hpc_train.runs.run import JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_states import runs_below
-from hpc_train.runs.submission import JobState, Submission
 
 STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
 
@@ -119,7 +118,7 @@ def test_the_versions_of_packages_are_those_of_the_first_folder_that_has_them(
     for name in (*names, "a/torchvision-0.2.dist-info", "a/submitit-1.5.3-py3.11.egg-info"):
         (tmp_path / name).mkdir(parents=True)
     code = f"import sys, json; sys.path[:0] = {[str(tmp_path / name) for name in 'cab']}"
-    code += "\nfrom hpc_train.runs.provenance import provenance; from pathlib import Path"
+    code += "\nfrom hpc_train.runs.conditions import provenance; from pathlib import Path"
     code += "\nprint(json.dumps(provenance(Path(), [])['packages']))"
     code += "\nassert 'importlib.metadata' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,10 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.runs.run import Failure, JobStatus, Run, RunFolder
+from hpc_train.runs.run import Failure, JobReport, JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_folders import RunFiles
-from hpc_train.runs.run_state_and_reason import never_submitted, run_of
-from hpc_train.runs.submission import JobReport, JobState, Submission
+from hpc_train.runs.run_state import never_submitted, run_of
 from tests.runs.test_run_state_and_reason import (
     BAD,
     CANCELLED,

@@ -13,7 +13,7 @@ import pytest
 from hpc_train.base.errors import StoreError, UnknownNameError
 from hpc_train.jobs.job import JobLifecycle
 from hpc_train.runs.json_files import to_json, write_file
-from hpc_train.runs.run import Manifest, RunFolder
+from hpc_train.runs.run import Manifest, RunFolder, Script
 from hpc_train.runs.run_folders import (
     create_runs,
     find,
@@ -22,7 +22,6 @@ from hpc_train.runs.run_folders import (
     remove_runs,
     run_folders,
 )
-from hpc_train.runs.submission import Script
 
 Entries = Callable[[str], tuple[Manifest, Script]]
 

@@ -8,10 +8,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.runs.run import Failure, JobStatus, Manifest, Run, RunFolder
+from hpc_train.runs.run import (
+    Failure,
+    JobReport,
+    JobState,
+    JobStatus,
+    Manifest,
+    Run,
+    RunFolder,
+    Script,
+    Submission,
+)
 from hpc_train.runs.run_folders import RunFiles
-from hpc_train.runs.run_state_and_reason import run_of
-from hpc_train.runs.submission import JobReport, JobState, Script, Submission
+from hpc_train.runs.run_state import run_of
 
 SUBMITTED = Submission(executor="local", native_id="q", submitted="now")
 CANCELLED = Submission(

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from hpc_train.plans.plan import EnvChange
+from hpc_train.runs.conditions import HIDDEN, differences
 from hpc_train.runs.run import Run
 from hpc_train.runs.run_states import runs_below
-from hpc_train.runs.settings_diff import HIDDEN, differences
 
 STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
 NOTHING: list[list[dict[str, str]]] = [[], []]

@@ -9,8 +9,7 @@ import pytest
 
 from hpc_train.base.errors import SiteProfileError, SubmitError
 from hpc_train.runs.executor import ExecutorOptions
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import JobState, Submission
+from hpc_train.runs.run import JobState, RunFolder, Submission
 from hpc_train.sagemaker import aws_client
 from hpc_train.sagemaker.account_check import check_account, check_owner, uses_aws
 from hpc_train.sagemaker.executor import SageMakerExecutor

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.runs.run import JobStatus, RunFolder
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import JobState, JobStatus, RunFolder
 from hpc_train.sagemaker.job_reports import state_of, write_status
 
 STARTED, ENDED = 1000.0, 1100.0

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from hpc_train.base.errors import PlanError, SiteProfileError, StoreError
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import JobState, Submission
+from hpc_train.runs.run import JobState, RunFolder, Submission
 from hpc_train.sagemaker import job_reports, submit_jobs
 from hpc_train.sagemaker.job_reports import bill_of
 from hpc_train.sagemaker.submit_jobs import check_limits, pack

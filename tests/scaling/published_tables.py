@@ -13,7 +13,7 @@ import msgspec
 from hpc_train.jobs.job import Topology
 from hpc_train.jobs.study import Scaling
 from hpc_train.logs.record import Record
-from hpc_train.runs.expected_study import ExpectedRun, ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
 from tests.cases import cases
 from tests.scaling.studies import record, study
 

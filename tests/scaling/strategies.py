@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pandas as pd
 
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.fastest_series import fastest_frame
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame

@@ -8,7 +8,7 @@ from typing import Any
 from hpc_train.jobs.job import Topology
 from hpc_train.jobs.study import Gates, Scaling, Warmup
 from hpc_train.logs.record import Record
-from hpc_train.runs.expected_study import ExpectedRun, ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
 
 NO_WARMUP = Warmup(steps=0)
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.logs.record import Record
-from hpc_train.runs.expected_study import ExpectedRun
+from hpc_train.runs.expected_runs import ExpectedRun
 from hpc_train.scaling.caveats import LEVEL, apart_points, one_session, slow_runs
 from hpc_train.scaling.group_reductions import Floats
 from hpc_train.scaling.points import grouped

@@ -8,8 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hpc_train.scaling.group_reductions import numbers
-from hpc_train.scaling.scaling_fit import Fit
-from hpc_train.scaling.scaling_fits import aicc, fits, lack_of_fit, noise_of, solve
+from hpc_train.scaling.scaling_fits import Fit, aicc, fits, lack_of_fit, noise_of, solve
 from tests.scaling import true_laws
 
 Floats = NDArray[np.float64]

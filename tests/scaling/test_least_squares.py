@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from hpc_train.scaling import confidence_intervals as of
-from hpc_train.scaling.scaling_fit import Law
-from hpc_train.scaling.scaling_fits import basis, solve
+from hpc_train.scaling.scaling_fits import Law, basis, solve
 from hpc_train.submissions.submission_checks import WIDTHS, expected_width
 from tests.scaling.resolution import resolution
 

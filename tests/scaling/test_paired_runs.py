@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from hpc_train.logs.record import Record
-from hpc_train.runs.expected_study import ExpectedRun
+from hpc_train.runs.expected_runs import ExpectedRun
 from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.confidence_intervals import ratio_interval
 from hpc_train.scaling.fastest_series import fastest_frame

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from hpc_train.base.errors import ReportError
 from hpc_train.scaling.confidence_intervals import welch
 from hpc_train.scaling.group_reductions import moments
-from hpc_train.scaling.scaling_fit import Fit, Law
-from hpc_train.scaling.scaling_fits import fits
+from hpc_train.scaling.scaling_fits import Fit, Law, fits
 from tests.scaling import true_laws
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.base.errors import ReportError
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.group_reductions import filled
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame

@@ -15,9 +15,8 @@ import pytest
 
 from hpc_train.cli.follow_runs import log_tail
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.runs.run import JobStatus, Run, RunFolder
+from hpc_train.runs.run import JobState, JobStatus, Run, RunFolder
 from hpc_train.runs.run_folders import read_run
-from hpc_train.runs.submission import JobState
 from hpc_train.scripts.render import render_script
 from tests.submissions.waiting import wait_for
 

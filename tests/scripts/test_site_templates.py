@@ -11,7 +11,7 @@ import pytest
 from hpc_train.base.errors import RenderError
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
-from hpc_train.runs.submission import Script
+from hpc_train.runs.run import Script
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.sites.load import load_site
 

@@ -10,7 +10,7 @@ import pytest
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import PlanError, SiteProfileError, SpecError
 from hpc_train.jobs.job import JobSpec
-from hpc_train.machine.init_hosts import init_hosts
+from hpc_train.machine.draft_hosts import init_hosts
 from hpc_train.machine.init_site import InitOptions
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.advice.machine_of_site import machine_of
+from hpc_train.advice.machine import machine_of
 from hpc_train.base.errors import PlanError
 from hpc_train.sites.load import load_site
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hpc_train.runs.json_files import read_json
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import Submission
+from hpc_train.runs.run import RunFolder, Submission
 from hpc_train.runs.submission_file import write
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.runs.executor import ExecutorOptions
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import JobState, Script, SlurmEndpoint
+from hpc_train.runs.run import JobState, RunFolder, Script, SlurmEndpoint
 from hpc_train.runs.submission_file import write
 from hpc_train.sites.profile import Limits
 from hpc_train.slurm.executor import ALLOCATIONS, SlurmExecutor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.runs.submission import JobReport, JobState, SlurmEndpoint
+from hpc_train.runs.run import JobReport, JobState, SlurmEndpoint
 from hpc_train.slurm.job_states import FIELD, RECORD, job_reports
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import JobReport, JobState, SlurmEndpoint
+from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint
 from hpc_train.runs.submission_file import owner
 from hpc_train.slurm.job_states import FIELD, RECORD, find, search
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_train.runs.submission import JobState, SlurmEndpoint
+from hpc_train.runs.run import JobState, SlurmEndpoint
 from hpc_train.slurm.job_states import FIELD, epoch, parse_accounting, sacct
 
 ANSWERS = Path(__file__).parent / "answers"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.processes import Finished
-from hpc_train.runs.submission import SlurmEndpoint
+from hpc_train.runs.run import SlurmEndpoint
 from hpc_train.slurm.sbatch import answer_of, ask_sbatch, shell_variables
 from hpc_train.slurm.sbatch import test_only as verdict
 from hpc_train.slurm.slurm_commands import (

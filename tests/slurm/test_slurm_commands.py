@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.processes import Finished
-from hpc_train.runs.submission import SlurmEndpoint
+from hpc_train.runs.run import SlurmEndpoint
 from hpc_train.slurm.slurm_commands import (
     broken_nodes,
     call_slurm,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hpc_train.runs.submission import JobReport, JobState, SlurmEndpoint
+from hpc_train.runs.run import JobReport, JobState, SlurmEndpoint
 from hpc_train.slurm.job_states import (
     FIELD,
     RECORD,

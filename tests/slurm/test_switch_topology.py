@@ -7,10 +7,10 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.base.slurm_options import gres
-from hpc_train.plans.core_binding import bound_cores, far_ranks
+from hpc_train.plans.binding import bound_cores, far_ranks
 from hpc_train.runs.nccl_transport import Transport
 from hpc_train.sites.partition import Partition
-from hpc_train.slurm.switch_topology import SwitchTopology
+from hpc_train.slurm.live_cluster import SwitchTopology
 
 TREE = """\
 SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[01-02]

@@ -10,8 +10,7 @@ from typing import Any
 
 from hpc_train.jobs.override import parse_setting
 from hpc_train.runs.json_files import read_json
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.submission import Submission
+from hpc_train.runs.run import RunFolder, Submission
 from hpc_train.scripts.prepare import Prepared, Request, prepare
 
 RESULTS = Path("results")

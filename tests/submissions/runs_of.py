@@ -13,9 +13,18 @@ from hpc_train.base.errors import SpecError
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.runs.json_files import to_json
-from hpc_train.runs.run import MANIFEST_SCHEMA, PROFILE, JobStatus, Manifest, Run, RunFolder
+from hpc_train.runs.run import (
+    MANIFEST_SCHEMA,
+    PROFILE,
+    JobState,
+    JobStatus,
+    Manifest,
+    Run,
+    RunFolder,
+    Script,
+    Submission,
+)
 from hpc_train.runs.run_folders import create_runs, read_run
-from hpc_train.runs.submission import JobState, Script, Submission
 from hpc_train.sites.load import Machine, load_site
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

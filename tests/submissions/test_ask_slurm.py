@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.base.errors import SpecError
 from hpc_train.base.finding import LintFinding
-from hpc_train.lint import ask_slurm
+from hpc_train.lint import lint_file as asking
 from hpc_train.lint.lint_file import LintOptions, lint_bytes, lint_file, make_linter
 from tests.slurm.fake_slurm import FakeSlurm
 
@@ -33,8 +33,8 @@ scaling: strong
 @pytest.fixture(autouse=True)
 def fresh(slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    ask_slurm._resources.cache_clear()
-    ask_slurm._accounts.cache_clear()
+    asking._resources.cache_clear()
+    asking._accounts.cache_clear()
     slurm.on("sbatch", ACCEPTED)
 
 

@@ -11,13 +11,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from hpc_train.diagnosis import diagnose_runs
 from hpc_train.diagnosis import diagnose_runs as diagnose
-from hpc_train.diagnosis import failure_causes
-from hpc_train.diagnosis.diagnose_runs import diagnosis_of
-from hpc_train.diagnosis.failure_causes import FILE, causes, failed_rank, next_step
-from hpc_train.runs.run import Failure, Run
+from hpc_train.diagnosis.diagnose_runs import FILE, causes, diagnosis_of, failed_rank, next_step
+from hpc_train.runs.run import Failure, JobState, Run
 from hpc_train.runs.run_table import explained, row, rows
-from hpc_train.runs.submission import JobState
 from tests.submissions.runs_of import written
 
 CRASH = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n{}\n'
@@ -92,11 +90,11 @@ def test_work_is_limited(
 ) -> None:
     runs = [failed(tmp_path, name, EMPTY) for name in ("a", "b", "c")]
     assert causes(runs, limit_s=-1.0) == {}
-    most = len(EMPTY) + failure_causes._OPENED
-    monkeypatch.setattr(failure_causes, "_LARGEST", most - 1)
+    most = len(EMPTY) + diagnose_runs._OPENED
+    monkeypatch.setattr(diagnose_runs, "_LARGEST", most - 1)
     assert causes(runs) == {}
     assert counted == []
-    monkeypatch.setattr(failure_causes, "_LARGEST", most)
+    monkeypatch.setattr(diagnose_runs, "_LARGEST", most)
     assert list(causes(runs)) == ["a", "b", "c"]
     # What is kept needs no time.
     assert list(causes(runs, limit_s=-1.0)) == ["a", "b", "c"]

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.hosts.transport import StartedHost, StartedHosts, write_hosts
-from hpc_train.runs.run import RunFolder
+from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.run_queue import FOLDER, Queue, take
 from hpc_train.runs.run_states import executor_of
-from hpc_train.runs.submission import JobReport, JobState, Submission
 from hpc_train.sagemaker.training_job import PREFIX
 from hpc_train.slurm.job_states import FIELD, RECORD
 from tests.servers.sagemaker import REGION, serving

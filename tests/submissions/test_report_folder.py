@@ -31,7 +31,7 @@ from hpc_train.reports.report import Fact
 from hpc_train.reports.report_inputs import ReportInputs, mlperf_notes, report_inputs
 from hpc_train.reports.run_details import details
 from hpc_train.reports.write_report import check_format, default_options, write_report
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.runs.nccl_transport import Adapter, Transport
 from hpc_train.runs.run import Run
 from hpc_train.runs.run_states import runs_below

@@ -18,10 +18,9 @@ import pytest
 
 from hpc_train.base.errors import PlanError, StoreError, SubmitError
 from hpc_train.runs.json_files import read_json
-from hpc_train.runs.run import Manifest, RunFolder, RunName
+from hpc_train.runs.run import JobState, Manifest, RunFolder, RunName
 from hpc_train.runs.run_folders import run_folders
 from hpc_train.runs.run_states import runs_below
-from hpc_train.runs.submission import JobState
 from hpc_train.scripts.prepare import Prepared
 from hpc_train.submissions.retry import attempts, retry
 from hpc_train.submissions.submit import Submitted, no_output, submit

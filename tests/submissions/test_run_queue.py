@@ -16,10 +16,9 @@ from hpc_train.base.processes import ended, start
 from hpc_train.hosts.local import LocalExecutor, processes_of, supervise, terminate
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.json_files import read_json, to_json
-from hpc_train.runs.run import RunFolder
+from hpc_train.runs.run import JobReport, JobState, RunFolder, Script, Submission
 from hpc_train.runs.run_folders import create_runs
 from hpc_train.runs.run_queue import FOLDER, Queue, is_held, new_queue, start_queue, take
-from hpc_train.runs.submission import JobReport, JobState, Script, Submission
 from tests.submissions.runs_of import manifest
 from tests.submissions.waiting import wait_for
 

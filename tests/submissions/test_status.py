@@ -16,10 +16,9 @@ from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.base.processes import run as call
 from hpc_train.hosts import local
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
-from hpc_train.runs.run import Run, RunFolder
+from hpc_train.runs.run import JobState, Run, RunFolder
 from hpc_train.runs.run_queue import FOLDER, Queue, take
 from hpc_train.runs.run_states import Watch, cancel, runs_below
-from hpc_train.runs.submission import JobState
 from hpc_train.runs.submission_file import mark, write
 from hpc_train.slurm import executor
 from hpc_train.slurm.job_states import FIELD, RECORD

@@ -18,12 +18,11 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.reports.write_report import render_report
-from hpc_train.runs.expected_study import ExpectedRun
+from hpc_train.runs.expected_runs import ExpectedRun
 from hpc_train.runs.json_files import read_json, to_json, write_file
-from hpc_train.runs.run import PROFILE, JobStatus, Manifest
+from hpc_train.runs.run import PROFILE, JobState, JobStatus, Manifest
 from hpc_train.runs.run_queue import FOLDER, is_held
 from hpc_train.runs.run_states import cancel, runs_below
-from hpc_train.runs.submission import JobState
 from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.sites.load import load_site
 from hpc_train.submissions.submit import batch_of, cluster_of, submit

@@ -12,10 +12,9 @@ import pytest
 
 from hpc_train.base.errors import HpcTrainError, SpecError, StoreError, SubmitError
 from hpc_train.runs.json_files import read_json
-from hpc_train.runs.run import Manifest, Run, RunFolder
+from hpc_train.runs.run import JobState, Manifest, Run, RunFolder
 from hpc_train.runs.run_folders import run_folders
 from hpc_train.runs.run_states import cancel, runs_below
-from hpc_train.runs.submission import JobState
 from hpc_train.submissions.retry import retry
 from hpc_train.submissions.submit import dry_run, no_output, submit
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option

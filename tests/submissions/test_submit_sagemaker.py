@@ -11,9 +11,8 @@ import pytest
 
 from hpc_train.base.errors import HpcTrainError, SubmitError
 from hpc_train.runs.json_files import read_json
-from hpc_train.runs.run import Manifest, RunFolder
+from hpc_train.runs.run import JobState, Manifest, RunFolder, Submission
 from hpc_train.runs.run_states import runs_below
-from hpc_train.runs.submission import JobState, Submission
 from hpc_train.runs.submission_file import write
 from hpc_train.sagemaker import aws_client
 from hpc_train.sagemaker.executor import SageMakerExecutor

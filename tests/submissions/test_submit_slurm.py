@@ -11,9 +11,8 @@ from click.testing import CliRunner
 from hpc_train.base.errors import HpcTrainError, PlanError, SubmitError
 from hpc_train.cli.group import cli
 from hpc_train.runs.json_files import read_json
-from hpc_train.runs.run import Manifest, RunFolder
+from hpc_train.runs.run import JobState, Manifest, RunFolder
 from hpc_train.runs.run_states import executor_of, runs_below
-from hpc_train.runs.submission import JobState
 from hpc_train.scripts.prepare import Prepared
 from hpc_train.submissions.submit import dry_run, submit
 from tests.slurm.fake_slurm import FakeSlurm, option

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from hpc_train.trainer import WorkloadError
-from hpc_train.trainer.collectives.benchmark import parse_options
+from hpc_train.trainer.collectives.sweep import parse_options
 from hpc_train.trainer.emit import write_line
 from hpc_train.trainer.spawn_ranks import exit_code_of, leave, run_ranks
 

@@ -25,8 +25,7 @@ from torch.multiprocessing.spawn import start_processes
 
 from hpc_train.jobs.strategies import GPT_SHAPES, GptShape, TrainingRequest, strategy_problem
 from hpc_train.trainer.models import make_model
-from hpc_train.trainer.optimizer import OptimizerChoice
-from hpc_train.trainer.precision import parameter_type
+from hpc_train.trainer.optimizer import OptimizerChoice, parameter_type
 from hpc_train.trainer.process_group import RankGroup, joined
 from hpc_train.trainer.strategies import STRATEGIES, base, load_strategy
 from hpc_train.trainer.strategies.base import ParallelModel, Setup

@@ -22,7 +22,7 @@ from torch import distributed
 from torch.multiprocessing.spawn import start_processes
 
 from hpc_train.trainer import checkpoint
-from hpc_train.trainer.precision import parameter_type
+from hpc_train.trainer.optimizer import parameter_type
 from hpc_train.trainer.process_group import RankGroup, joined
 from hpc_train.trainer.strategies import STRATEGIES, load_strategy
 from hpc_train.trainer.strategies.base import ParallelModel

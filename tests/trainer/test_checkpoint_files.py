@@ -12,8 +12,7 @@ import pytest
 from torch import nn
 
 from hpc_train.trainer.checkpoint import damage, write_sums
-from hpc_train.trainer.optimizer import OptimizerChoice, Updates
-from hpc_train.trainer.precision import loss_scaler
+from hpc_train.trainer.optimizer import OptimizerChoice, Updates, loss_scaler
 
 RANKS = 2
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.distributed._tools.mem_tracker import MemTracker
 
-from hpc_train.advice.program_size import gpt_flops, gpt_parameters
+from hpc_train.advice.program import gpt_flops, gpt_parameters
 from hpc_train.jobs.strategies import GPT_SHAPES
 from hpc_train.trainer.count_program import counted, main
 from hpc_train.trainer.models.gpt import make_gpt

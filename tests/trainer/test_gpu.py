@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from hpc_train.advice.program_size import gpt_parameters
+from hpc_train.advice.program import gpt_parameters
 from hpc_train.jobs.strategies import GPT_SHAPES
 from tests.trainer.launching import events, finish, meeting_point, start, trainer
 from tests.trainer.test_strategies import EXACT, TOLERANCE

@@ -10,7 +10,7 @@ import pytest
 from hpc_train.base.errors import PlanError
 from hpc_train.base.units import Memory
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.runs.submission import SlurmEndpoint
+from hpc_train.runs.run import SlurmEndpoint
 from hpc_train.slurm.slurm_commands import environment_changes, notices
 from tests.traps.conftest import Execute
 from tests.traps.made import BELOW_SRUN, LAUNCHERS, argv, directives, planned, script, small

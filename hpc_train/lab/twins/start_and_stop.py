@@ -30,29 +30,30 @@ from hpc_train.lab.requirements import check_root, check_twin_programs
 from hpc_train.lab.run_program import ask, must
 from hpc_train.lab.slurm_programs import chosen_prefix, shell_lines, slurm
 from hpc_train.lab.twins import state_file
-from hpc_train.lab.twins.accounts import ACCOUNT, account_settings, has_accounting, users_of_machine
-from hpc_train.lab.twins.partitions import (
+from hpc_train.lab.twins.slurm_conf import (
+    ACCOUNT,
+    MARK,
     UNKNOWN_CPUS,
     UNKNOWN_GPUS,
+    TwinPaths,
+    account_settings,
+    add_route,
     default_queue,
     features,
+    free_ports,
+    has_accounting,
     known_nodes,
     most,
     pools,
     queue_name,
     queues,
-    shape_of,
-    stands_for_others,
-    twin_partitions,
-)
-from hpc_train.lab.twins.slurm_conf import (
-    MARK,
-    TwinPaths,
-    add_route,
-    free_ports,
     remove_route,
+    shape_of,
     slurm_conf,
     slurmdbd_conf,
+    stands_for_others,
+    twin_partitions,
+    users_of_machine,
 )
 from hpc_train.lab.twins.state_file import RECORDS, Twin, locked, read_all
 from hpc_train.sites.batch_system import find_batch_system

@@ -14,8 +14,7 @@ from hpc_train.lint.directives import RequestedResources
 from hpc_train.lint.options import Option
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript
-from hpc_train.slurm.live_cluster import LiveNode, LivePartition
-from hpc_train.slurm.slurm_answer import SlurmAnswer
+from hpc_train.slurm.live_cluster import LiveNode, LivePartition, SlurmAnswer
 
 REFUSED = "HT801"
 _NAME = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")

@@ -32,7 +32,7 @@ from hpc_train.lint.script import (
     tasks_of,
     workers_of,
 )
-from hpc_train.plans.core_binding import bound_cores, far_ranks
+from hpc_train.plans.binding import bound_cores, far_ranks
 from hpc_train.plans.slurm_versions import slurm_versions
 
 _MPI_PROGRAM = re.compile(r"\b(?:mpi4py|horovod|backend[= ]mpi)\b", re.IGNORECASE)

@@ -13,7 +13,7 @@ from hpc_train.jobs.job import Container, Containers, SourcedJob, Topology
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.lifecycle import lifecycle_variables
-from hpc_train.plans.network_context import vendor_of
+from hpc_train.plans.network import vendor_of
 from hpc_train.plans.other_launchers import other_launchers
 from hpc_train.plans.plan import ContainerPlan, JobVar, Joined, Setting, Text, Token
 from hpc_train.plans.storage import CHECKPOINTS

@@ -25,7 +25,7 @@ from hpc_train.reports.figures.canvas import Canvas, font_size
 from hpc_train.reports.figures.images import STYLE, finished
 from hpc_train.reports.figures.plot_data import Measured, PlotData, plot_data_of
 from hpc_train.reports.report import Figure
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.report_options import SCREEN, Paper
 
 MAIN = "scaling"

@@ -30,7 +30,7 @@ from hpc_train.reports.figures.titles_and_legend import (
 )
 from hpc_train.reports.point_and_series_names import baseline_size
 from hpc_train.reports.value_format import Row, significant
-from hpc_train.scaling.scaling_fit import Fit
+from hpc_train.scaling.scaling_fits import Fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

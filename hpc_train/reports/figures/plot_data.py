@@ -10,10 +10,10 @@ from hpc_train.reports.figures.series_styles import SizeAxis, Style, layout, sty
 from hpc_train.reports.point_and_series_names import SizeUnit, size_unit, speedup_word
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import Row, plain_rows
-from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.quality_flag import FlagCode
 from hpc_train.scaling.report_options import SCREEN, Paper
-from hpc_train.scaling.scaling_fit import Fit
+from hpc_train.scaling.scaling_fits import Fit
 
 if TYPE_CHECKING:
     import pandas as pd

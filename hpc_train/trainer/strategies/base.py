@@ -21,8 +21,7 @@ from torch.utils.checkpoint import create_selective_checkpoint_contexts
 
 from hpc_train.jobs.strategies import TrainingRequest
 from hpc_train.trainer.models import BLOCKS, mean_loss
-from hpc_train.trainer.optimizer import OptimizerChoice, Parameters, Updates
-from hpc_train.trainer.precision import autocast, loss_scaler
+from hpc_train.trainer.optimizer import OptimizerChoice, Parameters, Updates, autocast, loss_scaler
 from hpc_train.trainer.process_group import RankGroup
 
 # Makes the whole model on the CPU, the same on each rank.

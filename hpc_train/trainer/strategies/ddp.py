@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from hpc_train.trainer.precision import HALVES
+from hpc_train.trainer.optimizer import HALVES
 from hpc_train.trainer.strategies.base import LocalStep, Make, Setup
 
 

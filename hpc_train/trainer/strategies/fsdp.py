@@ -18,7 +18,7 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
-from hpc_train.trainer.precision import sharded_policy
+from hpc_train.trainer.optimizer import sharded_policy
 from hpc_train.trainer.strategies.base import LocalStep, Make, Setup
 
 

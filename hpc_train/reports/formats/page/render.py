@@ -32,7 +32,7 @@ from hpc_train.reports.report import (
 )
 from hpc_train.reports.table_layout import tied
 from hpc_train.reports.value_format import ABSENT, Row, level_word, one_line, significant, whole
-from hpc_train.runs.submission import JobState
+from hpc_train.runs.run import JobState
 
 # A longer list of values is folded, and not printed.
 MOST_VALUES = 20

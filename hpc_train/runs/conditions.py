@@ -1,0 +1,383 @@
+"""The conditions of a run: provenance, what must match within a series, settings that differ."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpc_train.base.processes import run
+from hpc_train.base.value import encode_unit
+from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form, secret_set
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.runs.nccl_transport import Transport
+from hpc_train.runs.nodes import recorded_nodes
+from hpc_train.runs.run import PROFILE, PROFILE_DIGEST, Manifest, Run
+from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.version import VERSION
+
+_PACKAGES = ("torch", "numpy", "submitit")
+_METADATA = re.compile(
+    rf"(?P<name>{'|'.join(_PACKAGES)})-(?P<version>[^-]{{1,64}})(?:-py3[.0-9]*)?\.(?:dist|egg)-info$",
+    re.IGNORECASE,
+)
+
+
+def provenance(folder: Path, argv: Sequence[str]) -> dict[str, Any]:
+    """Describe this machine, the installed packages and the git state of `folder`."""
+    return {
+        "hpctrain": VERSION,
+        "python": platform.python_version(),
+        "host": platform.node(),
+        "kernel": platform.release(),
+        "cpu": _cpu_model(),
+        "cwd": str(folder.absolute()),
+        "argv": list(argv),
+        "packages": _versions(),
+        "git": _git(folder),
+    }
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of packages, by the names of their folders of metadata (PEP 376, 427).
+
+    `importlib.metadata` would read as many files for its own modules as the rest of a submission.
+    """
+    found: dict[str, str] = {}
+    for folder in filter(None, sys.path):
+        # An archive, or a folder that is not there or may not be read.
+        with suppress(OSError):
+            names = (path.name for path in Path(folder).iterdir())
+            for match in filter(None, map(_METADATA.match, names)):
+                found.setdefault(match["name"].lower(), match["version"])
+    return {name: found[name] for name in _PACKAGES if name in found}
+
+
+def _git(folder: Path) -> dict[str, Any] | None:
+    commit = run(["git", "rev-parse", "HEAD"], 10, folder)
+    if commit.returncode != 0:
+        return None
+    # The results of the first submission are untracked files, and would mark the second as changed.
+    changes = run(["git", "status", "--porcelain", "--untracked-files=no"], 30, folder)
+    return {"commit": commit.stdout.strip(), "dirty": bool(changes.stdout.strip())}
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+DIGITS = 12
+_SHOWN_OPTIONS = ("partition", "qos", "account", "constraint", "exclusive", "reservation")
+
+
+def run_facts(run: Run | None, transport: Transport | None) -> dict[str, str]:
+    """Return the facts; a name without a value is unknown."""
+    found = _planned(run.manifest) if run and run.manifest else {}
+    if run is not None:
+        found["nodes"] = recorded_nodes(run)
+    if transport is not None:
+        found |= _of_transport(transport)
+    return {name: cut(text) for name, text in found.items() if text}
+
+
+def _planned(manifest: Manifest) -> dict[str, str]:
+    plan, facts = manifest.plan, manifest.provenance
+    directives = dict(plan.directives)
+    directive_values = {
+        name: directives[name] or "yes" for name in _SHOWN_OPTIONS if name in directives
+    }
+    spec = msgspec.to_builtins(manifest.spec, enc_hook=encode_unit)
+    # A key that a later version adds does not change the digest of jobs without it.
+    if spec["resources"]["gpu_type"] is None:
+        del spec["resources"]["gpu_type"]
+    stated = msgspec.json.encode({key: value for key, value in spec.items() if value is not None})
+    return {
+        "site": plan.site,
+        "profile": _profile(facts),
+        **directive_values,
+        "launcher": plan.launcher,
+        "backend": plan.backend,
+        "container": plan.container.image if plan.container else "none",
+        "modules": " ".join(plan.modules) or "none",
+        "commit": commit_of(facts.get("git")),
+        "config": hashlib.sha256(stated).hexdigest()[:DIGITS],
+        "template": f"{plan.template} {manifest.template_digest[:DIGITS]}",
+        "script": manifest.script_digest[:DIGITS],
+        "submitted with": f"hpctrain {facts['hpctrain']}" if "hpctrain" in facts else "",
+        "submitted from": " ".join(str(facts[k]) for k in ("host", "kernel") if facts.get(k)),
+        **variables_of(plan),
+    }
+
+
+def _profile(facts: dict[str, Any]) -> str:
+    name, digest = Path(str(facts.get(PROFILE, ""))).name, str(facts.get(PROFILE_DIGEST, ""))
+    return f"{name} {digest[:DIGITS]}".strip()
+
+
+def _of_transport(transport: Transport) -> dict[str, str]:
+    adapters = (f"{a.name} {a.link_layer}".strip() for a in transport.adapters)
+    stated = {n: text for n, text in sorted(transport.environment.items()) if FABRIC.match(n)}
+    return {
+        **stated,
+        "transport": transport.verdict,
+        "adapters": ", ".join(adapters),
+        "interfaces": ", ".join(transport.interfaces),
+        "provider": transport.provider,
+    }
+
+
+# Variables that change data transfers between GPUs, or the library that does them.
+FABRIC = re.compile(r"^(?:R?NCCL|UCX|FI|OFI|GLOO|TORCH_NCCL|TORCH_DIST|MPICH|OMPI_MCA)_")
+# Options for sizes, which identify a point, and for the seed, by the words of their names.
+_SIZE_WORDS = frozenset(
+    """
+    nodes node nnodes ranks nranks gpus ngpus devices world worldsize tasks ntasks nproc batch bs
+    batchsize mbs gbs accum accumulate accumulation dp seed
+    """.split()
+)
+_LETTERS = frozenset({"-b", "-g", "-n", "-N", "-np", "-nr"})
+# Options that differ between runs, unless they name the work: `model.name`, `log.precision`.
+_OF_RUN = frozenset(
+    """
+    output out log logs logdir save results checkpoint ckpt tensorboard run name wandb port job tag
+    trial master addr host endpoint rdzv url timestamp
+    """.split()
+)
+_OF_WORK = frozenset(
+    """
+    model data dataset optimizer optimiser optim scheduler task tokenizer arch network precision
+    dtype loss activation activations gradient mode backend
+    """.split()
+)
+_OPTION = re.compile(r"(?P<name>(?:-{0,2}|\+{1,2})[A-Za-z][\w.-]*)(?:=(?P<value>.*))?", re.DOTALL)
+_LONGEST_LINE = 200
+CHANGES = "+changes"
+_DIRECTIVES = ("partition", "constraint", "exclusive")
+
+
+def conditions_of(run: Run | None, transport: Transport | None) -> dict[str, str]:
+    """Return the recorded conditions of a run by name: `torch`, `nccl`, `partition`, `commit` …
+
+    A missing name means unknown. Values that depend on the number of nodes or ranks, or that an
+    axis of the study sets, are not conditions.
+    """
+    manifest = run.manifest if run else None
+    found = {
+        **(dict(_requested(manifest)) if manifest else {}),
+        **(dict(_used(transport)) if transport else {}),
+    }
+    return {name: cut(text) for name, text in found.items() if text}
+
+
+def cut(text: str) -> str:
+    """Return a text that fits a table; a longer one is truncated and gets a digest."""
+    line = " ".join(text.split())
+    if len(line) <= _LONGEST_LINE:
+        return line
+    return f"{line[: _LONGEST_LINE - 10]}… {hashlib.sha256(line.encode()).hexdigest()[:8]}"
+
+
+def _requested(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    plan, directives = manifest.plan, dict(manifest.plan.directives)
+    axes = frozenset(manifest.axes)
+    values: dict[str, Callable[[], str]] = {
+        "command": lambda: steady_command(manifest.spec.command, axes),
+        "site": lambda: plan.site,
+        "container": lambda: plan.container.image if plan.container else "none",
+        # Uncommitted changes are unknown: they are shown as provenance, not compared.
+        "commit": lambda: commit_of(manifest.provenance.get("git")).removesuffix(CHANGES),
+        "template": lambda: manifest.template_digest[:12],
+        "modules": lambda: " ".join(plan.modules) or "none",
+        "setup": lambda: "; ".join(manifest.spec.setup) or "none",
+        "variables": lambda: _variables(manifest, axes),
+        "gpu_type": lambda: _setting(plan, "gpu_type"),
+        "torch_asked": lambda: _setting(plan, "torch"),
+        "torch": lambda: _torch(manifest),
+    }
+    for name, value in values.items():
+        if name == "command" or not _set_by(axes, name):
+            yield name, value()
+    # A site has partitions of its own, and its scheduler may have no directive for them.
+    for name in () if "site" in axes else _DIRECTIVES:
+        if name in directives and not _set_by(axes, name):
+            yield name, directives[name] or "yes"
+
+
+def _used(transport: Transport) -> Iterator[tuple[str, str]]:
+    yield "rccl" if transport.rccl else "nccl", " / ".join(transport.nccl_version)
+    yield "plugin", " / ".join((*transport.plugins, transport.ofi_version)).strip(" /")
+
+
+def steady_command(command: Sequence[str], axes: frozenset[str] = frozenset()) -> str:
+    """Return a command without sizes, names of outputs, and items set by an axis (`command.3`)."""
+    if "command" in axes:
+        return ""
+    words, skip = [], False
+    for number, word in enumerate(command):
+        option = _OPTION.fullmatch(word)
+        free = f"command.{number}" in axes or skip
+        skip = False
+        if option and not free and _is_of_size(option["name"]):
+            free = option["value"] is not None
+            skip = word.startswith("-") and not free
+            word = f"{option['name']}=…" if free else word
+            words.append(word)
+        else:
+            words.append("…" if free else word)
+    return " ".join(words)
+
+
+def commit_of(git: Any) -> str:
+    """Return `1a2b3c4d5e6f`, with `+changes` if the working tree was not clean."""
+    if not isinstance(git, dict) or not git.get("commit"):
+        return ""
+    return str(git["commit"])[:12] + (CHANGES if git.get("dirty") else "")
+
+
+def variables_of(plan: LaunchPlan) -> dict[str, str]:
+    """Return the variables of a plan that change data transfers."""
+    changed = {change.name: change.value or "" for change in plan.changes}
+    return {name: str(text) for name, text in (*plan.env, *changed.items()) if FABRIC.match(name)}
+
+
+def _variables(manifest: Manifest, axes: frozenset[str]) -> str:
+    """Return the variables of the job itself: rules and a site's blocks may depend on its size."""
+    own = {name: text for name, text in manifest.spec.env.items() if FABRIC.match(name)}
+    named = [f"{name}={own[name]}" for name in sorted(own) if f"env.{name}" not in axes]
+    return " ".join(named) or "none"
+
+
+def _torch(manifest: Manifest) -> str:
+    """Return the local version if the job runs on this machine; else only the job knows it."""
+    if not find_batch_system(manifest.plan.scheduler).this_machine or manifest.plan.container:
+        return ""
+    packages = manifest.provenance.get("packages")
+    return str(packages.get("torch", "")).partition("+")[0] if isinstance(packages, dict) else ""
+
+
+def _setting(plan: LaunchPlan, name: str) -> str:
+    setting = plan.settings.get(name)
+    return "" if setting is None or setting.value is None else str(setting.value)
+
+
+def _set_by(axes: frozenset[str], name: str) -> bool:
+    return any(name in axis.split(".") for axis in axes)
+
+
+def _is_of_size(name: str) -> bool:
+    parts = frozenset(re.split(r"[._-]", name.lower().lstrip("+-")))
+    if name in _LETTERS or parts & _SIZE_WORDS or parts >= {"data", "parallel"}:
+        return True
+    return bool(parts & _OF_RUN) and not parts & _OF_WORK
+
+
+_LONGEST_VALUE = 60
+_SHOWN = 3
+HIDDEN = "(not shown)"
+# Keys by which points are matched, and names of runs.
+_SIZES = frozenset({"name", "nodes", "tasks_per_node", "gpus_per_node", "ranks"})
+_OF_SIZE = frozenset(
+    {"nodes", "ntasks", "ntasks-per-node", "gpus-per-node", "gpus", "gres", "gpus-per-task"}
+    | {"job-name", "output", "error", "comment", "chdir"}
+)
+_MACHINE = ("hpctrain", "python", "host", "kernel", "cpu")
+
+# What a site gives to a job: a comparison begins with them.
+OF_SITES = (
+    *("site", "scheduler", "transport", "adapters", "plugin", "nccl", "rccl", "mpi"),
+    *("gpu", "gpu_type", "device", "driver", "cuda", "rocm", "torch"),
+)
+
+SettingDifference = tuple[str, str, str]
+
+
+def differences(
+    a: Sequence[Run], b: Sequence[Run], conditions: Sequence[Sequence[Mapping[str, str]]]
+) -> tuple[SettingDifference, ...]:
+    """Return name, values in A, values in B, of each setting that differs.
+
+    Values are those of all runs of a side. `conditions` are recorded values of runs apart from
+    their manifests; a condition that only one side records is not a difference. Sites, fabric, GPUs
+    and versions come first. Long values are shortened; what looks like a secret is never shown.
+    """
+    settings = [_settings(a), _settings(b)] if a and b else [{}, {}]
+    recorded = [_collected(pair for own in side for pair in own.items()) for side in conditions]
+    rows = {}
+    for name in dict.fromkeys([*recorded[0], *recorded[1]]):
+        if name in recorded[0] and name in recorded[1]:
+            rows[name] = [side[name] for side in recorded]
+    for name in dict.fromkeys([*settings[0], *settings[1]]):
+        rows[name] = [side.get(name, []) for side in settings]
+    differing = [
+        (name, _shown(name, first), _shown(name, second))
+        for name, (first, second) in rows.items()
+        if sorted(first) != sorted(second)
+    ]
+    return tuple(sorted(differing, key=lambda row: _order(row[0])))
+
+
+def _order(name: str) -> tuple[int, int, str]:
+    kinds = ("env.", "sbatch ", "qsub ", "packages.")
+    kind = next((i for i, kind in enumerate(kinds, 1) if name.startswith(kind)), 0)
+    return kind, OF_SITES.index(name) if name in OF_SITES else len(OF_SITES), name
+
+
+def _settings(runs: Sequence[Run]) -> dict[str, list[str]]:
+    return _collected(pair for run in runs if run.manifest for pair in _of_manifest(run.manifest))
+
+
+def _collected(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for name, value in pairs:
+        found[name][str(value)] = None
+    return {name: list(values) for name, values in found.items()}
+
+
+def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    plan = manifest.plan
+    values: dict[str, Any] = {
+        key.removeprefix("resources."): value for key, value in manifest.axes.items()
+    }
+    values |= {name: setting.value for name, setting in plan.settings.items()}
+    values |= {"site": plan.site, "scheduler": plan.scheduler, "launcher": plan.launcher}
+    values |= {f"env.{name}": str(value) for name, value in plan.env}
+    values |= {f"env.{c.name}": c.value or "(unset)" for c in plan.changes}
+    command = find_batch_system(plan.scheduler).submit
+    values |= {f"{command} {n}": v or "(set)" for n, v in plan.directives if n not in _OF_SIZE}
+    values |= {"modules": plan.modules, "modules_use": plan.modules_use, "setup": plan.setup}
+    facts = manifest.provenance
+    values |= {name: facts.get(name) for name in _MACHINE}
+    values |= {f"packages.{n}": v for n, v in (facts.get("packages") or {}).items()}
+    values |= {f"code {name}": value for name, value in (facts.get("git") or {}).items()}
+    for name, value in values.items():
+        if name not in _SIZES and value not in (None, "", (), []):
+            yield name, _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _shown(name: str, values: Sequence[str]) -> str:
+    variable = name.removeprefix("env.")
+    if any(looks_secret(variable, v) or secret_form(v) or secret_set(v) for v in values):
+        return HIDDEN
+    shown = [
+        v if len(v) <= _LONGEST_VALUE else f"{v[: _LONGEST_VALUE - 1]}…" for v in values[:_SHOWN]
+    ]
+    return " / ".join(shown) + (" / …" if len(values) > _SHOWN else "") or "--"
