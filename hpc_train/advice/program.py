@@ -105,6 +105,7 @@ _NUMBERS = (
     "gathered_parameters",
 )  # fmt: skip
 _REALS = ("parameter_bytes", "trained_bytes", "flops_per_sample", "activation_bytes")
+_FACTORS = {"K": 10**3, "M": 10**6, "B": 10**9}
 CONDITIONS = (
     *_NUMBERS,
     *_REALS,
@@ -129,7 +130,11 @@ def program_of(job: SourcedJob, stated: Mapping[str, Any], source: str) -> Progr
     found: dict[str, tuple[Any, str]] = {}
     if TRAINER in job.value.command:
         found |= {key: (value, f"default of {TRAINER}") for key, value in _DEFAULTS.items()}
-        found |= _of_command(job.value.command)
+        found |= {
+            _OPTIONS[option]: (_typed(_OPTIONS[option], value), f"{option} of the command")
+            for option, value in _pairs(job.value.command)
+            if option in _OPTIONS
+        }
         found |= _of_trainer(job)
         found |= _of_model(str(found["model"][0]))
     for key, value in stated.items():
@@ -150,7 +155,11 @@ def program_identity(job: JobSpec) -> tuple[str, ...]:
 
 
 def completed(program: ProgramSize, conditions: Mapping[str, str], source: str) -> ProgramSize:
-    """Return the program with what its own runs stated, where nothing else is known."""
+    """Return the program with what its own runs stated, where nothing else is known.
+
+    Raises:
+        SpecError: more trained parameters than parameters.
+    """
     found: dict[str, Any] = {}
     for key, text in conditions.items():
         value = 0.0 if key == "activation_bytes" and text in ("0", "0.0") else number_of(text)
@@ -159,7 +168,7 @@ def completed(program: ProgramSize, conditions: Mapping[str, str], source: str) 
         elif value is not None and getattr(program, key) is None:
             found[key] = int(value) if key in _NUMBERS else value
     sources = program.sources | dict.fromkeys(found, source)
-    return msgspec.structs.replace(program, **found, sources=sources)
+    return _checked(msgspec.structs.replace(program, **found, sources=sources))
 
 
 def parse_condition(text: str) -> tuple[str, str]:
@@ -183,15 +192,24 @@ def _program(name: str, found: Mapping[str, tuple[Any, str]]) -> ProgramSize:
     sources = {key: where for key, (_, where) in found.items()}
     if "global_batch" in values:
         values.pop("batch", None)
-    return ProgramSize(name=name, sources=sources, **values)
+    return _checked(ProgramSize(name=name, sources=sources, **values))
 
 
-def _of_command(command: Sequence[str]) -> dict[str, tuple[Any, str]]:
-    return {
-        _OPTIONS[option]: (_typed(_OPTIONS[option], value), f"{option} of the command")
-        for option, value in _pairs(command)
-        if option in _OPTIONS
-    }
+def _checked(program: ProgramSize) -> ProgramSize:
+    """Refuse more trained parameters than there are.
+
+    Raises:
+        SpecError: with the source of both.
+    """
+    whole, trained = program.parameters, program.trained_parameters
+    if whole and trained and trained > whole:
+        where, of = program.sources["parameters"], program.sources["trained_parameters"]
+        raise SpecError(
+            f"trained_parameters {trained:.4g} ({of}) are more than parameters {whole:.4g} "
+            f"({where}), of which they are a part",
+            f"--condition trained_parameters={whole:.4g}, or less",
+        )
+    return program
 
 
 def _pairs(command: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -252,12 +270,19 @@ def _number(key: str, value: Any) -> int | float:
     Raises:
         SpecError: it is none.
     """
+    text = str(value)
+    factor = _FACTORS.get(text[-1:].upper(), 1) if key.endswith("parameters") else 1
     try:
-        number = float(value)
+        number = factor * float(text[:-1] if factor > 1 else value)
     except (TypeError, ValueError):
         number = 0.0
     whole = key in _NUMBERS
+    # 1.3B is a whole number, 1.3 * 10**9 may not be one.
+    number = float(round(number)) if factor > 1 else number
     if not 0 < number < 1e30 or (whole and not number.is_integer()):
         kind = "a whole number" if whole else "a number"
-        raise SpecError(f"{key} {value!r}: not {kind} above 0", f"{key}=1000")
+        raise SpecError(
+            f"{key} {value!r}: not {kind} above 0",
+            f"{key}={'7B' if key.endswith('parameters') else 1000}",
+        )
     return int(number) if whole else number

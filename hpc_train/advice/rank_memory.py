@@ -155,7 +155,8 @@ def _of_samples(
     whole_ranks = request.world_size if request.strategy == "context" else divided
     each += (4.0 if request.precision in _HALF else 8.0) * (whole_ranks - 1)
     if request.checkpointing == "none":
-        activations = _with_more(each * whole * _held(request) / divided)
+        kept = each * whole * _held(request) / divided
+        activations = Range(low=kept, high=kept * _MORE)
     else:
         # The input of each block, and all activations of the block that is computed again.
         inputs = whole * (2.0 if request.precision in _HALF else 4.0)
@@ -176,10 +177,6 @@ def _of_counted(request: TrainingRequest, program: ProgramSize, samples: float) 
     halved = request.precision in _HALF and (program.parameter_bytes or 4) > 2
     least = whole / 2 if halved else whole
     return Range(low=0.0 if request.checkpointing != "none" else least, high=whole * _MORE)
-
-
-def _with_more(least: float) -> Range:
-    return Range(low=least, high=least * _MORE)
 
 
 def _held(request: TrainingRequest) -> float:

@@ -113,14 +113,11 @@ def _ran_here(row: AdviceRow, question: Question) -> bool:
     if row.samples is None:
         return False
     measured = [one for one in question.measured if one.here and one.strategy == row.strategy]
+    sizes = (request_of(one.strategy, one.ranks, question).data_size for one in measured)
     return any(
-        one.ranks <= row.ranks and (one.batch or 0.0) / _data_size(one, question) >= row.samples
-        for one in measured
+        one.ranks <= row.ranks and (one.batch or 0.0) / size >= row.samples
+        for one, size in zip(measured, sizes, strict=True)
     )
-
-
-def _data_size(one: MeasuredStep, question: Question) -> int:
-    return request_of(one.strategy, one.ranks, question).data_size
 
 
 def _memory(

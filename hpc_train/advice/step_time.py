@@ -119,12 +119,7 @@ def step_forecast(row: AdviceRow, question: Question) -> StepForecast | None:
     )
 
 
-def forecast_refusals(rows: Sequence[AdviceRow], question: Question) -> tuple[str, ...]:
-    """Return why strategies that were measured at several sizes have no forecast."""
-    return tuple(dict.fromkeys(_refusals(rows, question)))
-
-
-def _refusals(rows: Sequence[AdviceRow], question: Question) -> Iterator[str]:
+def forecast_refusals(rows: Sequence[AdviceRow], question: Question) -> Iterator[str]:
     for row in rows:
         curve = measured_curve(row, question)
         measured = any(one.ranks > 1 for one in curve) and len(curve) > 1

@@ -36,7 +36,8 @@ def advise(question: Question) -> Advice:
     question, taken = _plausible(question)
     rows, refused = make_rows(question)
     judged = tuple(_judged(row, rows, question) for row in rows)
-    best = _recommended(judged, question)
+    fitting = [row for row in judged if row.verdict == FITS and in_limits(row, question)]
+    best = min(fitting, key=lambda row: (row.ranks, _preference(row)), default=None)
     if best is not None:
         done = replace(best, verdict="recommended")
         judged = tuple(done if row is best else row for row in judged)
@@ -48,7 +49,7 @@ def advise(question: Question) -> Advice:
         choices=tuple(choices(judged, question)),
         refused=tuple(refused.items()),
         missing=(*taken, *missing(question)),
-        not_forecast=forecast_refusals(rows, question),
+        not_forecast=tuple(dict.fromkeys(forecast_refusals(rows, question))),
     )
 
 
@@ -141,12 +142,6 @@ def _fits_at_no_cost(row: AdviceRow) -> bool:
 def _preference(row: AdviceRow) -> int:
     names = DATA_PARALLEL
     return names.index(row.strategy) if row.strategy in names else len(names)
-
-
-def _recommended(rows: Sequence[AdviceRow], question: Question) -> AdviceRow | None:
-    """Return the row with the fewest GPUs that fits and, as far as asked, is in time and cheap."""
-    found = [row for row in rows if row.verdict == FITS and in_limits(row, question)]
-    return min(found, key=lambda row: (row.ranks, _preference(row)), default=None)
 
 
 def _one_rank(rows: Sequence[AdviceRow], question: Question, refused: str) -> str:

@@ -292,6 +292,15 @@ def is_own_conf(path: Path) -> bool:
         return False
 
 
+def is_own(path: Path) -> bool:
+    """Whether a file, or the nearest folder above a missing one, belongs to this user.
+
+    Root may write for others too, who would then own neither the file nor its folder.
+    """
+    here = next((one for one in (path, *path.parents) if one.exists()), Path("/"))
+    return here.stat().st_uid == os.geteuid()
+
+
 def in_run(path: Path) -> bool:
     """Whether a path is in a run folder, or that of a study's file or queue."""
     return bool(_boundaries(path))

@@ -553,7 +553,7 @@ Blocks = tuple[Block, ...]
 
 
 def read_blocks(commands: Iterable[Command]) -> Iterator[tuple[Command, Blocks]]:
-    """Yield each command with the blocks around it, outermost first."""
+    """Yield each command with the blocks around it, outermost first, and at most 30 of them."""
     opened: list[_Open] = []
     guard = ""
     inner: list[Command] = []
@@ -571,7 +571,9 @@ def read_blocks(commands: Iterable[Command]) -> Iterator[tuple[Command, Blocks]]
 
 def _around(opened: list[_Open], guard: str) -> Blocks:
     blocks = [
-        Block(kind=one.kind, condition=one.condition.strip()) for one in opened if one.entered
+        Block(kind=one.kind, condition=one.condition.strip())
+        for one in opened[:_DEEPEST]
+        if one.entered
     ]
     return (*blocks, *([Block(kind="branch", condition=guard)] if guard else []))
 

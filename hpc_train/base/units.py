@@ -6,9 +6,9 @@ import re
 
 LONGEST_S = 10 * 365 * 86400
 LARGEST_MIB = 1024**3
-_SLURM = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
+_SLURM = re.compile(r"(?:(\d{1,18})-)?(\d{1,18})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 # Of Slurm's forms, those that people read alike.
-_CLOCK = re.compile(r"(?:\d{1,9}-)?\d{1,9}:[0-5]?\d(?::[0-5]?\d)?")
+_CLOCK = re.compile(r"(?:\d{1,18}-)?\d{1,9}:[0-5]?\d(?::[0-5]?\d)?")
 _WORDS = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m(?:in)?)?(?:(\d{1,9})s)?")
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT])i?B?", re.IGNORECASE)
 _MEBIBYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
@@ -22,7 +22,7 @@ class Duration(int):
         """Read `1h30m`, `90m`, `2d`, `45s`, Slurm's `01:30:00` or `1-12:00:00`.
 
         Two fields (`90:00`) are minutes and seconds, as sbatch reads them. A bare number is
-        refused: sbatch would take it for minutes, most people for seconds.
+        refused: it is minutes for sbatch's --time, seconds for its --signal.
 
         Raises:
             ValueError: anything else, zero, or more than ten years.
@@ -31,7 +31,8 @@ class Duration(int):
         clock = slurm_seconds(text) if _CLOCK.fullmatch(text) else None
         seconds = clock or _word_seconds(text)
         if not 0 < seconds <= LONGEST_S:
-            raise ValueError(f"{raw!r} is not a time; write 1h30m, 90m, 45s, 2d or 01:30:00")
+            kind = "longer than ten years" if seconds else "not a time"
+            raise ValueError(f"{raw!r} is {kind}; write 1h30m, 90m, 45s, 2d or 01:30:00")
         return cls(seconds)
 
     def __str__(self) -> str:

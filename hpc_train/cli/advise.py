@@ -23,7 +23,7 @@ from hpc_train.cli.show_report import show_report
     "conditions",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A fact of the program: parameters=7e9, flops_per_sample, global_batch, batch, steps, "
+    help="A fact of the program: parameters=7B, flops_per_sample, global_batch, batch, steps, "
     "precision, optimizer, checkpointing, accumulate.",
 )
 @click.option(
@@ -63,7 +63,7 @@ def advise(
     --calibrate nothing is submitted.
     """
     from hpc_train.cli.output import show_warnings
-    from hpc_train.reports.advise import AdviceOptions, advice_on
+    from hpc_train.reports.advise import AdviceOptions, advice_of
     from hpc_train.reports.write_report import check_format
 
     form = "json" if as_json else form
@@ -72,7 +72,7 @@ def advise(
     if calibrate:
         _calibrate(file, site, asked["conditions"], results)
     options = AdviceOptions(results=results, **asked)
-    report = advice_on(file, site, options)
+    _, report = advice_of(file, site, options)
     show_report(report, form, output)
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.base.registry import names
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -32,23 +34,17 @@ def runs_or_files(context: click.Context, _: click.Parameter, begun: str) -> lis
 
 def launchers(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the launchers that begin so."""
-    from hpc_train.cli.completion_words import launcher_names
-
-    return _items(launcher_names(), begun)
+    return _items(sorted(names("launchers")), begun)
 
 
 def log_formats(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the formats of logs that begin so."""
-    from hpc_train.cli.completion_words import log_formats as formats
-
-    return _items(formats(), begun)
+    return _items(["auto", "pattern", "table", *sorted(names("parsers"))], begun)
 
 
 def report_formats(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the formats of reports that begin so."""
-    from hpc_train.cli.completion_words import report_formats as formats
-
-    return _items(formats(), begun)
+    return _items(sorted(names("formats")), begun)
 
 
 def _names(context: click.Context) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Words for the completion of a shell: sites, studies and runs, formats; errors give none."""
+"""Words for the completion of a shell: sites, studies and runs; errors give none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.base.registry import names
 from hpc_train.runs.run_folders import homes, run_folders
 from hpc_train.sites.search import profile_files
 
@@ -14,21 +13,6 @@ from hpc_train.sites.search import profile_files
 def site_names() -> list[str]:
     """Return the names of all profiles on the search path."""
     return [path.stem for path in profile_files()]
-
-
-def launcher_names() -> list[str]:
-    """Return the names of all launchers."""
-    return sorted(names("launchers"))
-
-
-def log_formats() -> list[str]:
-    """Return the names of all formats of logs."""
-    return ["auto", "pattern", "table", *sorted(names("parsers"))]
-
-
-def report_formats() -> list[str]:
-    """Return the names of all formats of reports."""
-    return sorted(names("formats"))
 
 
 def study_and_run_names(root: Path) -> Iterator[str]:

@@ -74,32 +74,10 @@ def setting_options(command: F, *, letters: bool = True) -> F:
         )
         if key == "exclusive":
             how = {"is_flag": True, "flag_value": "true", "default": None}
-        if key in ("time", "mem"):
-            how = {"callback": _as_sbatch_reads}
         command = click.option(*names, key.replace(".", "_"), help=text, **how)(command)
     return click.option(
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set any key of the file."
     )(command)
-
-
-def _as_sbatch_reads(
-    context: click.Context, option: click.Parameter, text: str | None
-) -> str | None:
-    """Return 30 and 1-0, which a job file may not say, as times of one meaning."""
-    from hpc_train.base.units import Duration, slurm_seconds
-
-    if text is None or option.name != "time":
-        if text == "0":
-            raise click.UsageError(
-                "--mem 0 is all memory of a node for sbatch; name it: --mem 480G "
-                "(hpctrain site show NAME prints that of each partition)"
-            )
-        return text
-    seconds = slurm_seconds(text) if text.replace("-", "").isdecimal() else None
-    if not seconds:
-        return text
-    click.echo(f"hpctrain: --time {text}: {Duration(seconds)}, as sbatch reads it", err=True)
-    return str(Duration(seconds))
 
 
 def job_options(command: F, metavar: str = "FILE") -> F:

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
-from hpc_train.advice.advice import AdviceRow
-from hpc_train.advice.machine import MachineSize
-from hpc_train.advice.program import program_of
-from hpc_train.advice.question import Question
-from hpc_train.advice.rank_memory import GIB
-from hpc_train.advice.rows import make_rows
 from hpc_train.base.errors import LogParseError, StoreError, UnknownNameError
 from hpc_train.base.files import files_in, is_folder
 from hpc_train.base.node_names import node_number
 from hpc_train.base.plain_text import plain
-from hpc_train.base.value import Sourced, Value
+from hpc_train.base.value import Value
 from hpc_train.diagnosis.diagnose import diagnose_logs
-from hpc_train.diagnosis.diagnosis import Diagnosis, FirstFailure, JobEnd, LogFinding
+from hpc_train.diagnosis.diagnosis import Diagnosis, FirstFailure, JobEnd
 from hpc_train.diagnosis.signatures import Signature, catalogue
 from hpc_train.diagnosis.waits import PATTERN, FlightDump, read_dump
 from hpc_train.foreign.classify_inputs import classify
-from hpc_train.jobs.job import RESUBMIT, JobSpec
+from hpc_train.jobs.job import RESUBMIT
 from hpc_train.logs.foreign_logs_by_run import files_of, refuse_empty
 from hpc_train.logs.log_file import jobs_of, log_files, readable, unreadable_kind
 from hpc_train.nccl.read_nccl_lines import Tally
@@ -42,72 +33,12 @@ from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.json_files import default_results, to_json
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.nccl_transport import Transport
-from hpc_train.runs.run import JobState, Manifest, Run, RunFolder
+from hpc_train.runs.run import JobState, Run, RunFolder
 from hpc_train.runs.run_states import runs_below
 from hpc_train.runs.run_table import explained
 from hpc_train.version import VERSION
 
-_CAPACITY = re.compile(r"([\d.]{1,16}) ?([MGT])iB (?:total capacity|of which)")
-_IN_GIB = {"M": 1 / 1024, "G": 1.0, "T": 1024.0}
-# If nothing fits on the ranks of the run, so many times as many are looked at.
-_MORE_RANKS = (1, 2, 4, 8)
-
-
-def strategy_that_fits(manifest: Manifest, finding: LogFinding) -> str:
-    """Return a sentence with the strategy that fits the GPU of a finding; empty if none is known.
-
-    The formulas are those of `hpctrain advise`. They say nothing of a run that fits by them.
-    """
-    gib, topology = _capacity(finding), manifest.plan.topology
-    program = program_of(Sourced(value=manifest.spec, origins={}), {}, "")
-    if gib is None or program.parameters is None:
-        return ""
-    question = Question(
-        program=program,
-        machine=MachineSize(
-            site="",
-            partition="",
-            gpus_per_node=topology.gpus_per_node or topology.tasks_per_node,
-            least_gib=gib,
-            most_gib=gib,
-        ),
-        sizes=tuple(times * topology.world_size for times in _MORE_RANKS),
-    )
-    rows, _ = make_rows(question)
-    return _sentence(rows, _strategy(manifest.spec), topology.world_size, gib)
-
-
-def _capacity(finding: LogFinding) -> float | None:
-    """Return the memory of the GPU in GiB, as the message of torch states it."""
-    texts = [evidence.text for evidence in finding.evidence]
-    found = next(filter(None, map(_CAPACITY.search, texts)), None)
-    return float(found[1]) * _IN_GIB[found[2]] if found else None
-
-
-def _strategy(job: JobSpec) -> str:
-    given = [word for option, word in pairwise(job.command) if option == "--strategy"]
-    return (job.trainer and job.trainer.strategy) or (given[-1] if given else "ddp")
-
-
-def _sentence(rows: Sequence[AdviceRow], used: str, ranks: int, gib: float) -> str:
-    """Return the answer; rows are in the order of ranks, and of preference in each."""
-    own = next((row for row in rows if (row.strategy, row.ranks) == (used, ranks)), None)
-    if own is not None and own.fits == "yes":
-        return ""
-    best = next((row for row in rows if row.fits == "yes"), None)
-    if own is not None and own.change and (best is None or best.ranks > ranks):
-        return f"By the formulas of `hpctrain advise`, {used} fits with {own.change}."
-    if best is None or best.memory is None:
-        return ""
-    noun, whole = "rank" if best.ranks == 1 else "ranks", best.memory.whole
-    return (
-        f"By the formulas of `hpctrain advise`, strategy {best.strategy} fits on {best.ranks} "
-        f"{noun}, with at most {(whole.high or whole.low) / GIB:.3g} of {gib:.4g} GiB."
-    )
-
-
 _log = logging.getLogger(__name__)
-OUT_OF_MEMORY = "cuda_oom"
 # States of a run that count as a failure.
 FAILED = (
     JobState.FAILED,
@@ -188,7 +119,7 @@ def _of_run(run: Run, tally: Tally | None = None) -> tuple[Diagnosis, tuple[str,
     names = [path.relative_to(folder.path).as_posix() for path in files]
     dumps, damaged = _flight_dumps(run)
     found, unreadable = diagnose_logs(files, names, _end_of(run), tally, dumps)
-    return _with_strategy(run, found), (*unreadable, *damaged)
+    return found, (*unreadable, *damaged)
 
 
 def _flight_dumps(run: Run) -> tuple[tuple[FlightDump, ...], tuple[str, ...]]:
@@ -207,20 +138,6 @@ def _flight_dumps(run: Run) -> tuple[tuple[FlightDump, ...], tuple[str, ...]]:
     for text in damaged:
         _log.warning("%s", text)
     return tuple(dumps), tuple(damaged)
-
-
-def _with_strategy(run: Run, found: Diagnosis) -> Diagnosis:
-    """Add what would fit to the advice on a GPU that ran out of memory."""
-    root = found.root
-    if root is None or run.manifest is None or root.id != OUT_OF_MEMORY:
-        return found
-
-    sentence = strategy_that_fits(run.manifest, root)
-    if not sentence:
-        return found
-    better = replace(root, advice=f"{root.advice} {sentence}")
-    findings = tuple(better if one is root else one for one in found.findings)
-    return replace(found, findings=findings)
 
 
 def diagnosis_of(run: Run) -> Diagnosis:
@@ -407,13 +324,10 @@ def _read(run: Run, stamp: str) -> Cause:
     rank = first.rank if first is not None else None
     if rank is None and root is not None and root.evidence:
         rank = root.evidence[0].rank
-    return Cause(stamp=stamp, text=_first_line(diagnosis, asked_again=_asked_again(run)), rank=rank)
-
-
-def _asked_again(run: Run) -> bool:
-    """Whether its ranks saved and asked for another start: the last line of one is no cause."""
+    # The last line of ranks that saved and asked for another start is no cause.
     failure = run.status.failure if run.status is not None else None
-    return failure is not None and failure.exit_code == RESUBMIT
+    again = failure is not None and failure.exit_code == RESUBMIT
+    return Cause(stamp=stamp, text=_first_line(diagnosis, asked_again=again), rank=rank)
 
 
 def _first_line(diagnosis: Diagnosis, *, asked_again: bool) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.base.errors import HostsError, SiteProfileError, StoreError, SubmitError
-from hpc_train.base.files import is_there
+from hpc_train.base.files import is_own, is_there
 from hpc_train.hosts.queue_runner import files_to_copy, record_end
 from hpc_train.hosts.run_on_hosts import (
     ADVICE,
@@ -134,11 +134,12 @@ def _started(
     if not all(state.ended for state in states):
         orphan = not is_held(queue.file("lock")) and any(state.failed for state in states)
         return msgspec.structs.replace(report, reason=_ORPHAN) if orphan else report
+    if not is_own(run.path):
+        return report
     try:
         if _record(run, queue, hosts, states):
             return None
     except (StoreError, OSError):
-        # Another user may read, but not write.
         return report
     # Its supervisor is about to record the end.
     return msgspec.structs.replace(report, state=JobState.RUNNING, reason="")
@@ -203,7 +204,9 @@ def check_hosts(home: Path, plans: Sequence[LaunchPlan]) -> tuple[str, ...]:
     if nodes == 1:
         return ()
     unequal = dict(namesakes)
-    for plan in _different(plans):
+    # One plan for each way in which the ranks on several hosts find their programs.
+    programs = {asking(plan): plan for plan in plans if plan.topology.nodes > 1}
+    for plan in (plan for program, plan in programs.items() if program is not None):
         there = [name for name in names if name not in {**wrong, **unequal}]
         unequal |= _other_versions(there, plan)
     _require(nodes, hosts, plans[0].site, {**unequal, **wrong})
@@ -296,12 +299,6 @@ def _namesakes(answers: Mapping[str, Answer]) -> dict[str, Unusable]:
             reason = f"has the host name of {first[own]}, {own}; NCCL takes them for one"
             found[name] = Unusable(reason, f"ssh {name} sudo hostnamectl set-hostname {name}")
     return found
-
-
-def _different(plans: Sequence[LaunchPlan]) -> list[LaunchPlan]:
-    """Return a plan for each way in which the ranks on several hosts find their programs."""
-    programs = {asking(plan): plan for plan in plans if plan.topology.nodes > 1}
-    return [plan for program, plan in programs.items() if program is not None]
 
 
 def _other_versions(names: Sequence[str], plan: LaunchPlan) -> dict[str, Unusable]:

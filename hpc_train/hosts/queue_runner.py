@@ -214,17 +214,15 @@ def _lost(
         if silence is None or silence.polls < _SILENT_POLLS or there is None:
             continue
         silent_s = time.monotonic() - silence.since
-        if silent_s < (_SILENT_POLLS - 1) * poll_s or _reaches(there, host):
+        if silent_s < (_SILENT_POLLS - 1) * poll_s:
+            continue
+        answer = call(there, "reach", host.address)
+        # Without an answer, it may reach it.
+        if answer.problem or answer.get("reached") is not None:
             continue
         reason = f"{host.name} has not answered for {silent_s:.0f} s, nor does {there} reach it"
         return JobReport(state=JobState.NODE_FAIL, reason=reason)
     return None
-
-
-def _reaches(name: str, host: StartedHost) -> bool:
-    """Whether another host reaches a host; without an answer, it may."""
-    answer = call(name, "reach", host.address)
-    return bool(answer.problem) or answer.get("reached") is not None
 
 
 _PATIENCE_S = 3600.0

@@ -251,7 +251,8 @@ def report_of(states: Sequence[HostState]) -> JobReport:
     COMPLETED, FAILED, TIMEOUT and NODE_FAIL are final: no process is left on any host.
     """
     nodes = ",".join(state.name for state in states)
-    restarted = _restarted(states)
+    names = _names(state for state in states if state.restarted)
+    restarted = names and f"{names} was restarted during the run"
     silent = [state for state in states if state.silent]
     if silent:
         reason = f"{_names(silent)} does not answer: {silent[0].silent}"
@@ -266,11 +267,6 @@ def report_of(states: Sequence[HostState]) -> JobReport:
     if not any(state.failed for state in states):
         return JobReport(state=JobState.COMPLETED, nodes=nodes)
     return JobReport(state=JobState.FAILED, reason=_cut_off(states), nodes=nodes)
-
-
-def _restarted(states: Iterable[HostState]) -> str:
-    names = _names(state for state in states if state.restarted)
-    return names and f"{names} was restarted during the run"
 
 
 def _cut_off(states: Sequence[HostState]) -> str:

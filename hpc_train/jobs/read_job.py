@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import re
+import shlex
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +17,7 @@ from msgspec.structs import replace
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import SpecError
 from hpc_train.base.slurm_options import directive_problem
+from hpc_train.base.units import Duration, slurm_memory, slurm_seconds
 from hpc_train.base.value import Sourced
 from hpc_train.base.variable_names_and_secrets import (
     ENV,
@@ -35,6 +39,15 @@ _TYPE_AND_NUMBER = re.compile(
     r"(?:gres/)?(?!shard:|mps:|\d)(?:gpu(?=:|$):?)?(?:(?P<type>[A-Za-z][\w.-]{0,63}):)?"
     r"(?P<number>[0-9]{1,3})?"
 )
+_MINUTES = re.compile(r"\d+(-\d+)?")
+# What torchrun reads as the number of its GPUs.
+_EACH_GPU = ("gpu", "auto", "cpu")
+ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+# Parts of a command line that a shell passes on as they are, and what it does not.
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\$`]|\\.)*\"|\\.", re.DOTALL)
+_OF_SHELL = re.compile(r"[|&;<>$`()*\n]+|(?<!\S)[~#]")
+# Programs that start another one; a login node may lack them.
+_STARTERS = re.compile(r"python[0-9.]*|bash|sh|uv|conda|poetry|pixi")
 
 
 class SiteNames(NamedTuple):
@@ -73,12 +86,14 @@ def build_job(
         raise SpecError(f"{path}: a job file is a mapping with the key 'command'")
     data, origins = copy.deepcopy(data), dict(origins)
     if "name" not in data:
-        data["name"] = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._") or "job"
+        data["name"] = _job_name(path)
         origins["name"] = "default: the file's name"
     for override in overrides:
         check_key(override.key, override.origin)
     _apply_options(data, origins, overrides, site)
     _split_type(data, origins)
+    _read_command(data, origins)
+    _read_bare_words(data, origins)
     try:
         job = decode(data, JobSpec, origins, SpecError)
     except SpecError:
@@ -146,6 +161,76 @@ def _split_type(data: dict[str, Any], origins: dict[str, str]) -> None:
             origins["resources.gpu_type"] = Sourced(value=None, origins=origins).near(_GPUS)
 
 
+def _read_command(data: dict[str, Any], origins: dict[str, str]) -> None:
+    """Read a command that is one text, with the variables before it: `FOO=1 python train.py`."""
+    if not isinstance(data.get("command"), str):
+        return
+    words = command_words(data["command"], Sourced(value=None, origins=origins).near("command"))
+    env = data.get("env") or {}
+    while words and isinstance(env, dict) and (found := ASSIGNED.fullmatch(words[0])):
+        env[found[1]] = found[2]
+        origins[f"env.{found[1]}"] = origins["command"]
+        data["env"] = env
+        words = words[1:]
+    data["command"] = words
+
+
+def command_words(text: str, where: str) -> list[str]:
+    """Return the words of a command line that needs no shell.
+
+    Raises:
+        SpecError: it needs one, or a quote is missing.
+    """
+    text = re.sub(r"\\\n\s*", " ", text.strip())
+    if found := _OF_SHELL.search(_QUOTED.sub("", text)):
+        raise SpecError(
+            f"{where}: command: {found[0]!r} is for a shell, and a command runs without one",
+            f"command: [bash, -c, {json.dumps(text, ensure_ascii=False)}]",
+        )
+    try:
+        return shlex.split(text)
+    except ValueError as failure:
+        raise SpecError(f"{where}: command: {text[:80]}: {failure}") from None
+
+
+def _read_bare_words(data: dict[str, Any], origins: dict[str, str]) -> None:
+    """Read numbers without a unit as sbatch does, and `gpu` ranks as torchrun does.
+
+    The origin of such a value says how it was read; Python prints none, and may mean seconds.
+    """
+    resources = data.get("resources")
+    if not isinstance(resources, dict):
+        return
+    for key, typed in resources.items():
+        path, text = f"resources.{key}", str(typed)
+        place = Sourced(value=None, origins=origins).near(path)
+        seconds = slurm_seconds(text) if key == "time" and _MINUTES.fullmatch(text) else None
+        size = slurm_memory(text) if key == "mem" and text.isdecimal() else None
+        if key == "mem" and text == "0":
+            raise SpecError(
+                f"{place}: mem 0 is all memory of a node for sbatch; name it: 480G",
+                "hpctrain site show NAME prints that of each partition",
+            )
+        if place.endswith("="):
+            continue
+        if seconds or size:
+            resources[key] = str(Duration(seconds) if seconds else size)
+            said = f"{resources[key]}, as sbatch reads it"
+        elif key == "tasks_per_node" and text in _EACH_GPU:
+            resources[key] = None
+            said = "one rank for each GPU, else one, as torchrun reads it"
+        else:
+            continue
+        origins[path] = f"{place} {text}: {said}"
+        if not place.startswith("--"):
+            origins[path] = f"{place}: {path} {text}: {said}"
+
+
+def readings(job: SourcedJob) -> list[str]:
+    """Return how the words of a job were read that mean something else elsewhere."""
+    return [place for place in job.origins.values() if place.endswith(" reads it")]
+
+
 def _divide(data: dict[str, Any], origins: dict[str, str], options: Sequence[Override]) -> None:
     """Divide numbers of all nodes, as in sbatch's --ntasks and --gpus, by the nodes of the job.
 
@@ -186,9 +271,26 @@ def command_document(script: Path, arguments: Sequence[str]) -> Document:
     """Return the job of `command_job` as a file would state it."""
     program = ["python", str(script)] if script.suffix == ".py" else [str(script.absolute())]
     document = Document("command line", SpecError)
-    document.data = {"command": [*program, *arguments]}
+    document.data = {}
+    if is_program(str(script)):
+        program = [str(script)]
+        files = (Path(word) for word in arguments)
+        document.data["name"] = _job_name(next((one for one in files if one.suffix), script))
+    elif script.suffix == ".sh" and script.is_file() and not os.access(script, os.X_OK):
+        program = ["bash", str(script)]
+    document.data["command"] = [*program, *arguments]
     document.origins["command"] = "command line"
     return document
+
+
+def _job_name(path: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._") or "job"
+
+
+def is_program(word: str) -> bool:
+    """Whether a word is no file here, but a program that a shell finds."""
+    is_known = bool(_STARTERS.fullmatch(word)) or shutil.which(word) is not None
+    return "/" not in word and is_known and not Path(word).exists()
 
 
 def _check_text(job: SourcedJob) -> None:

@@ -92,7 +92,9 @@ def build_study(
     _refuse_keys_of_job(data, origins)
     own = [o for o in overrides if o.key.partition(".")[0] in keys_of(StudySpec)]
     for override in own:
-        _check_axis_override(override, data)
+        head, _, axis = override.key.partition(".")
+        if head == "axes" and axis not in ("", SITE_AXIS):
+            check_key(axis, override.origin)
     if "name" not in data:
         data["name"], origins["name"] = path.stem, "default: the file's name"
     apply(data, origins, own)
@@ -117,12 +119,6 @@ def _refuse_keys_of_job(data: dict[str, Any], origins: dict[str, str]) -> None:
                 "write the job's keys below job: {command: [...], resources: {...}}, or the job's "
                 "file as job: job.yaml",
             )
-
-
-def _check_axis_override(override: Override, data: dict[str, Any]) -> None:
-    head, _, axis = override.key.partition(".")
-    if head == "axes" and axis and axis != SITE_AXIS:
-        check_key(axis, override.origin)
 
 
 def _check_axes(study: Sourced[StudySpec]) -> None:

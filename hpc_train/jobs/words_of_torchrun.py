@@ -6,11 +6,29 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hpc_train.base.decode import keys_of
 from hpc_train.base.errors import SpecError
 from hpc_train.base.value import Sourced
 from hpc_train.base.yamlfile import lookup
+from hpc_train.jobs.job import Resources
 
 _RANGE = re.compile(r"(\d{1,6}):(\d{1,6})")
+# A word for a number of resources elsewhere -> the key of a job.
+_WORDS = {
+    "gpu": "gpus_per_node",
+    "gpus": "gpus_per_node",
+    "gres": "gpus_per_node",
+    "num_gpus": "gpus_per_node",
+    "num_nodes": "nodes",
+    "ntasks": "tasks_per_node",
+    "tasks": "tasks_per_node",
+    "ntasks_per_node": "tasks_per_node",
+    "nproc_per_node": "tasks_per_node",
+    "cpus": "cpus_per_task",
+    "memory": "mem",
+    "walltime": "time",
+    "time_limit": "time",
+}
 _NODE_KEYS = ("nnodes", "resources.nnodes", "elastic.nnodes", "resources.nodes")
 _RESTARTS = (
     "elastic: {max_restarts: 3} restarts ranks inside a job of torchrun, "
@@ -58,3 +76,16 @@ def _found(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for key, hint in _HINTS.items():
         if lookup(data, key) is not None:
             yield key, "a job has no such key", hint
+    resources = data.get("resources")
+    for key, value in data.items():
+        word = key.replace("-", "_")
+        if (ours := word if word in keys_of(Resources) else _WORDS.get(word)) and word != "tasks":
+            yield key, f"write resources.{ours}", f"resources: {{{ours}: {_shown(ours, value)}}}"
+    for key, value in resources.items() if isinstance(resources, dict) else ():
+        if ours := _WORDS.get(key.replace("-", "_")):
+            yield f"resources.{key}", f"write resources.{ours}", f"{ours}: {_shown(ours, value)}"
+
+
+def _shown(key: str, value: Any) -> str:
+    """Return a value, with what its key counts; programs also count those of the whole job."""
+    return f"{value}" + ", on each node" * key.endswith("_per_node")

@@ -19,6 +19,8 @@ _REFERENCE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _BARE = re.compile(r"\b[A-Za-z_]\w*\b")
 _PRODUCT = re.compile(r"^\s*\d{1,9}(?:\s*\*\s*\d{1,9})*\s*")
 _ROUNDS = 6
+# Values that branches give to one variable.
+_MOST = 20
 _LONGEST = 2000
 _LARGEST = 10**9
 
@@ -162,6 +164,7 @@ def known_values(
 
 
 MPIRUNS = ("mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi")
+_REMOTE = ("ssh", "pdsh", "clush")
 SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
 # They start the rest of their line; those with a subcommand only behind it.
 _WRAPPERS = frozenset(
@@ -195,7 +198,7 @@ _LOOPS = ("for", "select", "case", "function", "[", "[[", "echo", "printf", "whi
 class LaunchCommand(Value, frozen=True, kw_only=True):
     """A command that starts ranks.
 
-    `outer` is srun, mpirun or empty; `starter` starts the training program below it (torchrun,
+    `outer` is srun, mpirun, ssh or empty; `starter` starts the training program below it (torchrun,
     accelerate, deepspeed, python, or mpirun below srun). If `opaque`, a variable with an unknown
     value may contain options, and options of the starter if `hides`; if `asks`, the command queries
     something and trains nothing.
@@ -239,12 +242,19 @@ def read_launches(
 
 def _launches(command: Command, values: Values, grammar: Grammar) -> list[LaunchCommand]:
     """Return the launch of a command; if branches set its words, the one that starts several."""
+    if command.program in _REMOTE:
+        # The text that a shell on another node runs.
+        texts = (word for word in command.words[2:] if " " in word.text and word.raw[0] in "'\"")
+        inner = (one for word in texts for one in read_commands(word.text, word.line).commands)
+        launches = (one for text in inner for one in _launches(text, values, grammar))
+        return [replace(one, command=command, outer=one.outer or "ssh") for one in launches]
     names = (
         match and (match[1] or match[2])
         for match in (WHOLE.fullmatch(word.raw) for word in command.words[:3])
     )
     chosen = next((values.several[name] for name in names if name in values.several), ())
-    known = [replace(values, once={**values.once, one.name: one}) for one in chosen] or [values]
+    ways = [replace(values, once={**values.once, one.name: one}) for one in chosen[:_MOST]]
+    known = ways or [values]
     found = [one for one in (_launch(command, each, grammar) for each in known) if one is not None]
     return [one for one in found if one.outer][:1] or found[:1]
 

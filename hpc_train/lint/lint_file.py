@@ -64,7 +64,8 @@ class SlurmJudge:
     def judge(self, text: str, site: SiteProfile | None, name: str, subject: str) -> SlurmAnswer:
         """Return the answer about a script; `name` is that of its file."""
         if site is not None and not find_batch_system(site.scheduler).steps:
-            return _not_slurm(site, subject)
+            words = f"the scheduler of {site.name} is {site.scheduler}, not Slurm"
+            return SlurmAnswer(outcome="unanswered", words=words, subject=subject)
         cluster = cluster_of(site) if site else SlurmEndpoint()
         if cluster in self._silent:
             return replace(self._silent[cluster], subject=subject)
@@ -94,11 +95,6 @@ def slurm_judge() -> SlurmJudge:
             "leave --ask out, or run this on a login node",
         )
     return SlurmJudge()
-
-
-def _not_slurm(site: SiteProfile, subject: str) -> SlurmAnswer:
-    words = f"the scheduler of {site.name} is {site.scheduler}, not Slurm"
-    return SlurmAnswer(outcome="unanswered", words=words, subject=subject)
 
 
 def _ask(text: str, cluster: SlurmEndpoint, name: str, options: set[str]) -> Finished:

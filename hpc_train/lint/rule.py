@@ -68,7 +68,7 @@ class Edit(Value, frozen=True, kw_only=True):
     after: str
 
 
-class RuleHit(Value, frozen=True, kw_only=True):
+class RuleHit(Value, frozen=True):
     """A violation of a rule; severity and advice default to the rule's."""
 
     line: int

@@ -14,6 +14,7 @@ from hpc_train.base.shell import (
     HereDocument,
     ShellText,
     Unclosed,
+    Word,
     depends,
     read_blocks,
     read_commands,
@@ -60,7 +61,7 @@ class JobScript(Value, frozen=True, kw_only=True):
     directives: tuple[Directive, ...]
     asked: RequestedResources
     commands: tuple[Command, ...]
-    blocks: dict[Command, Blocks]
+    blocks: dict[Command | Word, Blocks]
     task_commands: tuple[Command, ...]
     documents: tuple[HereDocument, ...]
     unclosed: tuple[Unclosed, ...]
@@ -68,6 +69,7 @@ class JobScript(Value, frozen=True, kw_only=True):
     values: Values
     launches: tuple[LaunchCommand, ...]
     pbs: PbsRequest | None = None
+    programs: frozenset[str] = frozenset()
 
     @property
     def live_directives(self) -> tuple[Directive, ...]:
@@ -90,15 +92,12 @@ class JobScript(Value, frozen=True, kw_only=True):
 
     def around(self, found: Command | Assignment) -> Blocks:
         """Return the loops and branches around a command or an assignment."""
-        if isinstance(found, Command):
-            return self.blocks.get(found, ())
-        for command, blocks in self.blocks.items():
-            if found.word in (*command.assignments, *command.words):
-                return blocks
-        return ()
+        return self.blocks.get(found if isinstance(found, Command) else found.word, ())
 
     def runs(self, *programs: str) -> tuple[Command, ...]:
         """Return the commands of these programs."""
+        if self.programs.isdisjoint(programs):
+            return ()
         return tuple(found for found in self.commands if found.program in programs)
 
 
@@ -120,8 +119,13 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
     commands = without_function_calls(read.commands)
     tasks = tuple(inner for command in commands for inner in _task_commands(command))
     assignments = read_assignments(commands)
-    blocks = dict(read_blocks(commands))
-    branches = {w for c, around in blocks.items() if depends(around) for w in c.assignments}
+    blocks: dict[Command | Word, Blocks] = {}
+    branches = set()
+    for command, around in read_blocks(commands):
+        blocks[command] = around
+        branches |= {*command.assignments} if depends(around) else set()
+        for word in (*command.assignments, *command.words):
+            blocks.setdefault(word, around)
     values = known_values(assignments, asked.slurm, branches)
     return JobScript(
         text=text,
@@ -143,6 +147,7 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
         values=values,
         launches=read_launches(commands, values, with_plugins(srun_grammar(), site)),
         pbs=pbs,
+        programs=frozenset(command.program for command in commands),
     )
 
 
@@ -263,8 +268,8 @@ def is_one_of_several(launch: LaunchCommand, script: JobScript) -> bool:
     """
     if repeats(script.around(launch.command)) or starts_elsewhere(script):
         return True
-    steps = [one for one in script.launches if one.outer == "srun" and one.command.ending == "&"]
-    return launch in steps and launch.option("nodelist", "relative", "nodes") is not None
+    is_step = launch.outer == "srun" and launch.command.ending == "&"
+    return is_step and launch.option("nodelist", "relative", "nodes") is not None
 
 
 def flag_number(launch: LaunchCommand, script: JobScript, name: str) -> int | None:

@@ -596,15 +596,11 @@ def transport_notes(found: Mapping[str, Transport | None]) -> tuple[str, ...]:
     runs: dict[str, list[str]] = {}
     texts: dict[str, str] = {}
     for run_id, transport in found.items():
-        for finding, text in _warned(transport):
+        ids = [f.id for f in transport.findings if f.severity != "info"] if transport else []
+        for finding, text in zip(ids, transport_warnings(transport), strict=True):
             runs.setdefault(finding, []).append(run_id)
             texts.setdefault(finding, text)
     return tuple(f"{_named(runs[finding])}: {text}" for finding, text in texts.items())
-
-
-def _warned(found: Transport | None) -> Iterator[tuple[str, str]]:
-    ids = [f.id for f in found.findings if f.severity != "info"] if found else []
-    yield from zip(ids, transport_warnings(found), strict=True)
 
 
 def _named(runs: list[str]) -> str:

@@ -20,7 +20,7 @@ from hpc_train.base.processes import run as run_program
 from hpc_train.base.value import Value
 from hpc_train.runs.executor import repetition_groups
 from hpc_train.runs.run import JobReport, JobState, RunFolder, RunName, Submission
-from hpc_train.runs.submission_file import owner, status_of
+from hpc_train.runs.submission_file import owner, status_of, unknown_job
 
 _PENDING, _ENDED = frozenset("QWTHM"), frozenset("FX")
 _ACTIVE = {
@@ -381,8 +381,6 @@ def _joined(text: str) -> Iterator[str]:
 
 # The variable of a job that identifies it.
 MARK = "HPCTRAIN_MARK"
-# qsub may still be running: it waits for a slow server.
-WITHIN_S = 120.0
 _NUMBER = re.compile(r"[0-9]+")
 
 
@@ -443,12 +441,4 @@ def _without(run: RunFolder, submission: Submission, failure: str) -> JobReport:
     status = status_of(run)
     if status is not None and status.job:
         return msgspec.structs.replace(job_reports([status.job])[status.job], job=status.job)
-    if failure:
-        return no_answer(failure)
-    submitted = datetime.datetime.fromisoformat(submission.submitted)
-    age_s = (datetime.datetime.now(datetime.timezone.utc) - submitted).total_seconds()
-    if age_s < WITHIN_S:
-        reason = f"qsub was called {age_s:.0f} s ago and has not printed a job id"
-        reason += f"; without a job it is lost in {WITHIN_S - age_s:.0f} s"
-        return JobReport(state=JobState.UNKNOWN, reason=reason)
-    return JobReport(state=JobState.LOST, reason="PBS never received it: qsub was not answered")
+    return no_answer(failure) if failure else unknown_job(submission, "qsub", "PBS")

@@ -120,11 +120,6 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
     return Subject(study, program, machine, profile, nodes, job, profile_path, programs)
 
 
-def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
-    """Return the report of `advice_of`."""
-    return advice_of(path, site, options)[1]
-
-
 def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Advice, Report]:
     """Return the advice on the program of a job or study file, and its report.
 
@@ -136,7 +131,8 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
     found = subject(path, site, options.conditions)
     program, machine = found.program, found.machine
     if options.measured:
-        earlier = stated_steps(options.measured, options.results, machine.site)
+        words = options.measured
+        earlier = _together([_steps(word, options.results, machine.site) for word in words], ())
     else:
         own = OwnRuns(machine.site, found.programs)
         earlier = own_steps(program.name, options.results, own)
@@ -276,16 +272,6 @@ class OwnRuns(NamedTuple):
 
     site: str
     programs: Collection[tuple[str, ...]]
-
-
-def stated_steps(words: Sequence[str], results: Path, site: str) -> EarlierSteps:
-    """Return the steps of studies, runs, logs or tables; a note if they are not of this site.
-
-    Raises:
-        HpcTrainError: one of them cannot be read, or has no step, or steps contradict each other.
-    """
-    found = [_steps(word, results, site) for word in words]
-    return _together(found, ())
 
 
 def own_steps(name: str, results: Path, wanted: OwnRuns) -> EarlierSteps:

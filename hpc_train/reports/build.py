@@ -16,6 +16,7 @@ from hpc_train.base.files import is_folder, is_regular, sha256_of
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression, Warmup
 from hpc_train.logs.log_file import log_files, readable
+from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.compare import side
 from hpc_train.reports.formats.csv_table import flat_row, flat_rows
 from hpc_train.reports.gates import OF_RUN, REFERENCE, GateInputs, gated
@@ -26,13 +27,14 @@ from hpc_train.reports.gates import without_result as without_result
 from hpc_train.reports.gates_and_price import site_reporting
 from hpc_train.reports.read_report_options import paper_of as paper_of
 from hpc_train.reports.read_report_options import target_of as target_of
-from hpc_train.reports.report import Fact, Report
+from hpc_train.reports.report import CAVEATS, Fact, Report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.json_files import to_json
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.run import JobState, Run
+from hpc_train.scaling.quality_flag import IMPLAUSIBLE
 from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.scaling.run_selection import row_frame
 from hpc_train.sites.batch_system import find_batch_system
@@ -158,17 +160,21 @@ _NO_RESULT = "no result: "
 def headline(words: Sequence[str], root: Path) -> tuple[str, ...]:
     """Return the answer in at most three lines, or why there is none; of a single run its values.
 
-    How lines were read is said with an answer; a reason ends with what to type.
+    How lines were read and what is implausible is said with it; a reason ends with what to type.
     """
     try:
         inputs = report_inputs(words, Search(root=root))
-        lines = _headline(build_report(inputs))
+        report = build_report(inputs)
     except HpcTrainError as failure:
         return (f"{_NO_RESULT}{failure.message}",)
-    guessed = inputs.study.guessed
-    if not guessed or (lines[:1] and lines[0].startswith(_NO_RESULT)):
+    lines = _headline(report)
+    if lines[:1] and lines[0].startswith(_NO_RESULT):
         return lines
-    return (*lines[: HEADLINE - 1], f"assumed: {guessed}")
+    starts = tuple(f"{CAVEATS}{MEANING[code]}" for code in IMPLAUSIBLE)
+    wrong = next((line for line in report.summary if line.startswith(starts)), "")
+    guessed = f"assumed: {inputs.study.guessed}" if inputs.study.guessed else ""
+    beside = [*filter(None, (wrong.removeprefix(CAVEATS), guessed))]
+    return (*lines[: HEADLINE - len(beside)], *beside)
 
 
 def _headline(report: Report) -> tuple[str, ...]:
@@ -380,7 +386,8 @@ def _times(runs: Sequence[Run]) -> Iterator[Fact]:
     for name, values in moments.items():
         known = sorted(moment for moment in values if moment is not None)
         if known:
-            days = list(dict.fromkeys(_utc(moment) for moment in (known[0], known[-1])))
+            ends = (datetime.fromtimestamp(one, timezone.utc) for one in (known[0], known[-1]))
+            days = list(dict.fromkeys(f"{one:%Y-%m-%d %H:%M:%S} UTC" for one in ends))
             yield Fact(name=name, values=((" … ".join(days), len(known)),))
 
 
@@ -405,10 +412,6 @@ def _moment(text: str) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         return None
-
-
-def _utc(moment: float) -> str:
-    return datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _analysis(inputs: ReportInputs) -> Iterator[Fact]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from hpc_train.base.errors import LogParseError
 from hpc_train.base.files import is_folder, read_regular
 from hpc_train.base.value import encode_unit
 from hpc_train.diagnosis.diagnose_runs import FAILED, diagnosis_of
-from hpc_train.diagnosis.diagnosis import Diagnosis, LogFinding
+from hpc_train.diagnosis.diagnosis import Diagnosis
 from hpc_train.reports.report import RunDetail
 from hpc_train.reports.report_inputs import ReportInputs
 from hpc_train.runs.expected_runs import ExpectedRun
@@ -78,7 +78,7 @@ def _text(value: Any) -> str:
 
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     yield f"{diagnosis.outcome}: {diagnosis.why}"
-    for finding in _harmful(diagnosis.findings):
+    for finding in (one for one in diagnosis.findings if one.severity != "benign"):
         yield f"{finding.role}: {finding.title} [{finding.id}]"
         for one in finding.evidence[:_LINES]:
             yield f"  {one.source}:{one.line}  {one.text}" if one.line else f"  {one.source}"
@@ -87,7 +87,3 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.last_lines:
         yield f"last lines of {diagnosis.last_lines[0].source}:"
         yield from (f"  {one.line}  {one.text}" for one in diagnosis.last_lines)
-
-
-def _harmful(findings: Sequence[LogFinding]) -> Iterator[LogFinding]:
-    yield from (finding for finding in findings if finding.severity != "benign")

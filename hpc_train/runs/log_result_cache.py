@@ -10,18 +10,20 @@ from typing import TypeVar
 import msgspec
 
 from hpc_train.base.errors import LogParseError, StoreError
-from hpc_train.base.files import is_regular, is_there, read_regular, remove_stale
+from hpc_train.base.files import is_own, is_regular, is_there, read_regular, remove_stale
 from hpc_train.runs.json_files import write_file
 
 T = TypeVar("T")
 
 
 def write_cache(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file; a failure is ignored.
+    """Write a file; a failure is ignored, and in a folder of another user nothing is written.
 
     Unchanged content is not written again, unless it is given in parts.
     """
     with suppress(StoreError, OSError):
+        if not is_own(path.absolute().parent):
+            return
         remove_stale(path)
         if is_there(path) and not is_regular(path):
             # Writing to a FIFO would wait for a reader.

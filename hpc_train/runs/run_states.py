@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 import msgspec
 
 from hpc_train.base.errors import StoreError
-from hpc_train.base.files import is_there
+from hpc_train.base.files import is_own, is_there
 from hpc_train.base.registry import load
 from hpc_train.base.value import Value
 from hpc_train.runs.executor import Executor
@@ -100,8 +100,7 @@ def _combine(item: RunFiles, report: JobReport | None) -> Run:
         item = _read(item.folder, item)
     if report is not None and item.submission is not None:
         updated = _updated(item.submission, report)
-        if updated != item.submission:
-            # Another user may read, but not write.
+        if updated != item.submission and is_own(item.folder.path):
             with suppress(StoreError):
                 write_submission(item.folder, updated)
         item = msgspec.structs.replace(item, submission=updated)

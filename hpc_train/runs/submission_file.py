@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pwd
 from pathlib import Path
 
@@ -10,7 +11,10 @@ import msgspec
 from hpc_train.base.files import read_regular, write_atomic
 from hpc_train.base.value import decode_unit, encode_unit
 from hpc_train.runs.json_files import cannot_write
-from hpc_train.runs.run import JobState, JobStatus, RunFolder, Submission
+from hpc_train.runs.run import JobReport, JobState, JobStatus, RunFolder, Submission
+
+# A command that submits may still run: it retries or waits for a slow server.
+WITHIN_S = 120.0
 
 
 def write(run: RunFolder, submission: Submission) -> None:
@@ -62,3 +66,15 @@ def owner(folder: Path) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
+
+
+def unknown_job(submission: Submission, command: str, system: str) -> JobReport:
+    """Return the state of a run without a job: its command may still run, if its server is slow."""
+    submitted = datetime.datetime.fromisoformat(submission.submitted)
+    age_s = (datetime.datetime.now(datetime.timezone.utc) - submitted).total_seconds()
+    if age_s < WITHIN_S:
+        reason = f"{command} was called {age_s:.0f} s ago and has not printed a job id"
+        reason += f"; without a job it is lost in {WITHIN_S - age_s:.0f} s"
+        return JobReport(state=JobState.UNKNOWN, reason=reason)
+    reason = f"{system} never received it: {command} was not answered"
+    return JobReport(state=JobState.LOST, reason=reason)

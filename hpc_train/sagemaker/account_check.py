@@ -189,7 +189,7 @@ def read_account() -> LiveAccount:
     found = LiveAccount(
         account=account,
         region=region,
-        roles=tuple(dict.fromkeys([*_studio_role(), *_role_of(last), *roles])),
+        roles=tuple(filter(None, dict.fromkeys([*_studio_role(), last.get("RoleArn"), *roles]))),
         image=str(last.get("AlgorithmSpecification", {}).get("TrainingImage", "")),
         types=tuple(
             sizes.get(name) or InstanceType(name=name, most=quotas[name]) for name in quotas
@@ -215,11 +215,6 @@ def _last_job(service: Any) -> dict[str, Any]:
     jobs = service.list_training_jobs(MaxResults=1, SortBy="CreationTime", SortOrder="Descending")
     names = [job["TrainingJobName"] for job in jobs["TrainingJobSummaries"]]
     return dict(service.describe_training_job(TrainingJobName=names[0])) if names else {}
-
-
-def _role_of(job: dict[str, Any]) -> Iterator[str]:
-    if role := job.get("RoleArn"):
-        yield str(role)
 
 
 def _studio_role() -> Iterator[str]:

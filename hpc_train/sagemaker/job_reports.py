@@ -15,6 +15,7 @@ import msgspec
 from hpc_train.base.errors import StoreError
 from hpc_train.base.files import (
     files_in,
+    is_own,
     is_regular,
     open_regular,
     open_to_append,
@@ -96,11 +97,13 @@ def _ended(job: JobId, run: RunFolder) -> JobReport:
     described: dict[str, Any] = service.describe_training_job(TrainingJobName=job.name)
     state, reason = state_of(described)
     try:
+        if not is_own(run.path):
+            raise StoreError(f"{run.path} belongs to another user")
         fetch(client("logs", job.region, states=True), job.name, run)
         complete = write_status(run, described, time.time())
-        write_bill(run, described)
+        if bill := bill_of(described):
+            write_file(run.path / FILE, to_json(bill))
     except (OSError, StoreError) as failure:
-        # Another user may read, but not write; or the disk is full.
         message = f"its logs cannot be written: {getattr(failure, 'message', failure)}"
         return JobReport(state=state, reason="; ".join(filter(None, (reason, message))))
     return JobReport(state=state, reason=reason, job=str(job) if complete else "")
@@ -147,17 +150,6 @@ def bill_of(job: dict[str, Any]) -> Bill | None:
         training_s=training or 0,
         saved=max(0.0, 1 - billable / training) if training else 0.0,
     )
-
-
-def write_bill(run: RunFolder, job: dict[str, Any]) -> None:
-    """Write bill.json, if AWS states what it bills.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
-    bill = bill_of(job)
-    if bill is not None:
-        write_file(run.path / FILE, to_json(bill))
 
 
 _WAITS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -18,16 +19,17 @@ from hpc_train.base.errors import (
     StrategyError,
     UnknownNameError,
 )
-from hpc_train.base.registry import resolve
+from hpc_train.base.registry import BUILT_IN, resolve
 from hpc_train.base.shell import read_commands
 from hpc_train.base.value import Sourced, Value
 from hpc_train.base.yamlfile import list_files, nearest_file
 from hpc_train.jobs.job import JobSpec
 from hpc_train.jobs.override import Override, option_override, parse_setting
 from hpc_train.jobs.points_of_file import points_of
-from hpc_train.jobs.read_job import check_variables
+from hpc_train.jobs.read_job import check_variables, readings
 from hpc_train.jobs.study import SITE_AXIS, Point, PointSite, RefusedPoint, Study
 from hpc_train.plans.build import make_plan, plan_digest
+from hpc_train.plans.launchers.base import launcher_called
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.runs.run import RunName, Script
@@ -197,14 +199,14 @@ def prepare(request: Request) -> Prepared:
 def _filled(
     points: Sequence[Point], sites: Mapping[str, PreparedSite]
 ) -> tuple[tuple[Point, ...], tuple[str, ...]]:
-    """Return the points with what their jobs leave out, and notices of it."""
+    """Return the points with what their jobs leave out, and notices of it and of readings."""
     own, jobs, said = read_defaults(), [], []
     for point in points:
         job, notice = fill(point.job, _place(point, sites).site.value, own)
         if notice:
             check_variables(job)
         jobs.append(msgspec.structs.replace(point, job=job))
-        said.append(notice)
+        said += [notice, *readings(point.job)]
     return tuple(jobs), tuple(dict.fromkeys(filter(None, said)))
 
 
@@ -301,6 +303,7 @@ def _prepare_point(
     place = _place(point, sites)
     plan = make_plan(point.job, place.site, nested=nested, plain=plain)
     check_setup(plan)
+    _check_command(point.job, plan)
     check_disclosure(point.job, plan)
     request = find_batch_system(plan.scheduler).request
     words = [re.sub(r"[^A-Za-z0-9.]+", "", str(value))[:24] for value in point.axes.values()]
@@ -313,6 +316,23 @@ def _prepare_point(
         stem="-".join([*[word for word in words if word][:6], plan_digest(plan)]),
         request=cast(_MakeRequest, resolve(request))(plan, place.site) if request else None,
     )
+
+
+def _check_command(job: Sourced[JobSpec], plan: LaunchPlan) -> None:
+    """Refuse a command that starts ranks itself, where each rank of the job would start it.
+
+    Raises:
+        PlanError: with the launcher of the job that means the same.
+    """
+    words = [*takewhile(lambda word: not word.endswith(".py"), job.value.command)]
+    own = next(filter(None, map(launcher_called, words)), "")
+    own = words[0] if words[:1] and words[0] in BUILT_IN["launchers"] else own
+    if own and (own == plan.launcher or plan.topology.tasks_per_node > 1):
+        raise PlanError(
+            f"{job.near('command')}: command: {plan.launcher} would start {own} as each rank",
+            f"launcher: {own}, resources: {{tasks_per_node: N}} and command: [python, SCRIPT]; "
+            "launcher: single starts one process as it is",
+        )
 
 
 def _prepared_site(choice: SiteChoice, profile: Path, site: Sourced[SiteProfile]) -> PreparedSite:

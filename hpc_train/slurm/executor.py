@@ -8,7 +8,7 @@ import re
 import shutil
 import time
 import uuid
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
@@ -16,7 +16,6 @@ from secrets import token_hex
 import msgspec
 
 from hpc_train.base.errors import SiteProfileError, StoreError, SubmitError
-from hpc_train.base.value import Value
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import Executor, ExecutorOptions, check_queue_limit
 from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint, Submission
@@ -25,13 +24,11 @@ from hpc_train.runs.submission_file import mark, status_of, write
 from hpc_train.sites.profile import SourcedSite
 from hpc_train.slurm.job_states import MARK, job_reports, search
 from hpc_train.slurm.sbatch import (
-    Call,
     Sbatch,
     SbatchCall,
     allocation,
-    await_job_id,
     batches,
-    start_sbatch,
+    call_sbatch,
 )
 from hpc_train.slurm.slurm_commands import call_slurm, notices
 
@@ -187,35 +184,18 @@ def check_login_node(site: SourcedSite) -> None:
         raise SiteProfileError(f"{site.origin('slurm_conf')}: {conf} does not exist", hint)
 
 
-# From this number on, the next sbatch starts while the previous one waits for its answer: half of
-# its time is its own start. Fewer calls are sequential, so that job ids have the order of the runs.
-_MANY = 16
-
-
-class _Request(Value, frozen=True, kw_only=True):
-    batch: SbatchCall
-    submission: Submission
-    call: Call
-
-
 def submit_batches(todo: Sequence[SbatchCall], options: ExecutorOptions) -> None:
     """Submit batches, and write each run's submission.json.
 
     Raises:
-        SubmitError: one was refused; later ones were not submitted, or are recorded as well.
+        SubmitError: one was refused; later ones were not submitted.
     """
-    ahead = 1 if len(todo) >= _MANY else 0
-    request: deque[_Request] = deque()
     submitted = 0
     try:
         for batch in todo:
-            request.append(_request(batch, options))
-            if len(request) > ahead:
-                submitted += _finish(request.popleft())
-        while request:
-            submitted += _finish(request.popleft())
+            _submit(batch, options)
+            submitted += len(batch.runs)
     except SubmitError as failure:
-        submitted += sum(map(_finish_late, request))
         if not submitted:
             raise
         total = sum(len(batch.runs) for batch in todo)
@@ -224,8 +204,8 @@ def submit_batches(todo: Sequence[SbatchCall], options: ExecutorOptions) -> None
         raise SubmitError(message, hint, transient=failure.transient) from None
 
 
-def _request(batch: SbatchCall, options: ExecutorOptions) -> _Request:
-    """Record the request, and start sbatch.
+def _submit(batch: SbatchCall, options: ExecutorOptions) -> None:
+    """Record the request, call sbatch, and record the answer.
 
     If the process is killed before the answer, the job is found by its comment.
     """
@@ -240,15 +220,8 @@ def _request(batch: SbatchCall, options: ExecutorOptions) -> _Request:
         command=sbatch.command,
         shared=batch.shared,
     )
-    call = start_sbatch(sbatch, lambda: _record(batch, submission, ""))
-    return _Request(batch=batch, submission=submission, call=call)
-
-
-def _finish(request: _Request) -> int:
-    """Record the answer; return the number of submitted runs."""
-    batch = request.batch
     try:
-        job = await_job_id(request.call)
+        job = call_sbatch(sbatch, lambda: _record(batch, submission, ""))
     except SubmitError as failure:
         if not failure.transient:
             for run in batch.runs:
@@ -256,16 +229,7 @@ def _finish(request: _Request) -> int:
             if batch.shared:
                 batch.script.unlink(missing_ok=True)
         raise
-    _record(batch, request.submission, job)
-    return len(batch.runs)
-
-
-def _finish_late(request: _Request) -> int:
-    """Record the answer of a call that was in progress when the previous one was refused."""
-    try:
-        return _finish(request)
-    except SubmitError:
-        return 0
+    _record(batch, submission, job)
 
 
 def _record(batch: SbatchCall, request: Submission, job: str) -> None:

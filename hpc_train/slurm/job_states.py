@@ -16,7 +16,7 @@ from hpc_train.base.processes import Finished
 from hpc_train.base.value import Value
 from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint, Submission
 from hpc_train.runs.run_state import job_state
-from hpc_train.runs.submission_file import owner, status_of
+from hpc_train.runs.submission_file import owner, status_of, unknown_job
 from hpc_train.slurm.slurm_commands import call_slurm, transient, unanswered
 
 # Prefix of the comment that identifies a job.
@@ -77,10 +77,6 @@ def _past(report: JobReport, job: str) -> JobReport:
     return JobReport(state=JobState.UNKNOWN, reason=reason, job=job)
 
 
-# sbatch may still be running: it retries for a while if the controller is slow.
-WITHIN_S = 120.0
-
-
 def find(cluster: SlurmEndpoint, comment: str, user: str) -> tuple[tuple[str, ...], str]:
     """Return the jobs with a comment, the oldest first, and the error if Slurm did not respond."""
     answer = squeue(cluster, (), user)
@@ -98,7 +94,8 @@ def search(
         user = owner(run.path)
         answer = answers.get(user) or squeue(cluster, (), user)
         answers[user] = answer
-        mine = [entry for entry in answer.entries if _is_job_of(entry, submission)]
+        ours = (one for one in answer.entries if one.comment == submission.comment)
+        mine = [one for one in ours if one.job.endswith(submission.native_id)]
         # The request was accepted twice: the older job is used everywhere.
         entry = min(mine, key=lambda one: int(one.job.partition("_")[0]), default=None)
         if entry is not None:
@@ -108,31 +105,15 @@ def search(
     return found
 
 
-def _is_job_of(entry: QueueEntry, submission: Submission) -> bool:
-    if entry.comment != submission.comment:
-        return False
-    return entry.job.endswith(submission.native_id)
-
-
 def _without_entry(
     run: RunFolder, cluster: SlurmEndpoint, submission: Submission, failure: str
 ) -> JobReport:
     """Return the state of a run whose job was not found: recorded by itself, pending or lost."""
     status = status_of(run)
     if status is not None and status.job:
-        job = status.job
-        since = submission.submitted[:10]
-        report = job_reports(cluster, {job: submission.comment}, since)[job]
-        return msgspec.structs.replace(report, job=job)
-    if failure:
-        return no_answer(failure)
-    submitted = datetime.datetime.fromisoformat(submission.submitted)
-    age_s = (datetime.datetime.now(datetime.timezone.utc) - submitted).total_seconds()
-    if age_s < WITHIN_S:
-        reason = f"sbatch was called {age_s:.0f} s ago and has not printed a job id"
-        reason += f"; without a job it is lost in {WITHIN_S - age_s:.0f} s"
-        return JobReport(state=JobState.UNKNOWN, reason=reason)
-    return JobReport(state=JobState.LOST, reason="Slurm never received it: sbatch was not answered")
+        found = job_reports(cluster, {status.job: submission.comment}, submission.submitted[:10])
+        return _named(found[status.job], status.job)
+    return no_answer(failure) if failure else unknown_job(submission, "sbatch", "Slurm")
 
 
 _FIELDS = "JobID,State,End,NodeList"
@@ -154,19 +135,16 @@ def with_history(
         for job, report in found.items()
         if (report.state is JobState.PENDING and report.reason == sentence("BeginTime"))
     ]
-    ended = _previous_attempts(cluster, waiting, since) if waiting else {}
+    if not waiting:
+        return dict(found)
+    done = call_sacct(cluster, waiting, since, "--duplicates", f"--format={_FIELDS}")
+    ended = {} if unanswered(done) else _ends(done.stdout)
     return {
         job: msgspec.structs.replace(report, reason=f"{ended[job]}; {report.reason}", history=True)
         if job in ended
         else report
         for job, report in found.items()
     }
-
-
-def _previous_attempts(cluster: SlurmEndpoint, jobs: Collection[str], since: str) -> dict[str, str]:
-    """Return job -> a sentence on the end of its last attempt."""
-    done = call_sacct(cluster, jobs, since, "--duplicates", f"--format={_FIELDS}")
-    return {} if unanswered(done) else _ends(done.stdout)
 
 
 def _ends(text: str) -> dict[str, str]:

@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hpc_train.base.errors import SubmitError
 from hpc_train.base.processes import Finished, run
@@ -27,12 +26,6 @@ from hpc_train.slurm.slurm_commands import (
     transient,
     unreadable_conf,
 )
-
-if TYPE_CHECKING:
-    from subprocess import Popen
-
-    from hpc_train.base.processes import Finished
-    from hpc_train.slurm.submitit_script import ScriptExecutor
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
 # After these errors the request was not accepted; after any other it may have been.
@@ -77,36 +70,28 @@ class Sbatch(Value, frozen=True, kw_only=True):
         )
 
 
-class Call(Value, frozen=True, kw_only=True):
-    """A started sbatch process; `note` is called before each start."""
+def call_sbatch(sbatch: Sbatch, note: Callable[[], None]) -> str:
+    """Return the id of the job that sbatch creates, repeating the call if necessary.
 
-    sbatch: Sbatch
-    note: Callable[[], None]
-    executor: ScriptExecutor
-    process: Popen[bytes] | Finished
-
-
-def start_sbatch(sbatch: Sbatch, note: Callable[[], None]) -> Call:
-    """Start an sbatch."""
-    executor = _executor(sbatch)
-    # Immediately before: after a kill in between, the state of the run is unknown for two minutes.
-    note()
-    return Call(sbatch=sbatch, note=note, executor=executor, process=executor.start())
-
-
-def await_job_id(call: Call) -> str:
-    """Return the id of the job that a call created, repeating the call if necessary.
-
-    If the answer is lost, the queue is searched for the job's comment before the request is
-    repeated, after a delay in which Slurm can complete a pending request.
+    `note` is called before each. If the answer is lost, the queue is searched for the job's comment
+    before the request is repeated, after a delay in which Slurm can complete a pending request.
 
     Raises:
         SubmitError: refused; `transient` if it is unknown whether the job was accepted.
     """
-    sbatch, process, failure = call.sbatch, call.process, ""
+    # The import takes 90 ms, which a query does not need.
+    from hpc_train.slurm.submitit_script import ScriptExecutor
+
+    batch, failure = sbatch.batch, ""
+    cluster = sbatch.executor_options.cluster
+    changes = environment_changes(os.environ, cluster, options_in(batch.text))
+    first = batch.runs[0].path
+    executor = ScriptExecutor(first, batch.script, sbatch.options, batch.arguments, changes)
     for pause_s in (*_PAUSES_S, None):
+        # Immediately before: after a kill in between, the state is unknown for two minutes.
+        note()
         try:
-            return call.executor.job(process).job_id
+            return executor.run()
         except SubmitError as refusal:
             failure, unreadable = refusal.message, refusal.transient
         if not unreadable and not transient(failure):
@@ -118,8 +103,6 @@ def await_job_id(call: Call) -> str:
             return job
         if no_answer or unreadable:
             break
-        call.note()
-        process = call.executor.start()
     message = f"sbatch was not answered: {_line(failure)}"
     hint = "hpctrain status finds the job if it was accepted; submit again later"
     raise SubmitError(message, hint, transient=True)
@@ -154,20 +137,6 @@ def _search_job(sbatch: Sbatch, pause_s: float) -> tuple[str | None, bool]:
                 call_slurm(cluster, "scancel", *jobs[1:])
             return (jobs[0] if jobs else None), False
     return None, True
-
-
-def _executor(sbatch: Sbatch) -> ScriptExecutor:
-    # The import takes 90 ms, which a query does not need.
-    from hpc_train.slurm.submitit_script import ScriptExecutor
-
-    batch = sbatch.batch
-    return ScriptExecutor(
-        batch.runs[0].path,
-        batch.script,
-        sbatch.options,
-        batch.arguments,
-        environment_changes(os.environ, sbatch.executor_options.cluster, options_in(batch.text)),
-    )
 
 
 def _line(text: str) -> str:

@@ -158,7 +158,8 @@ def environment_changes(
     changes: dict[str, str | None] = {
         name: None
         for name in environment
-        if _overrides(name, options)
+        if (option := option_of(name)) in _NEVER
+        or option in options
         or (
             name not in kept
             and not name.startswith(_SBATCH)
@@ -177,11 +178,6 @@ def as_arguments(changes: Mapping[str, str | None]) -> list[str]:
     unset = [word for name, value in changes.items() if value is None for word in ("-u", name)]
     given = [f"{name}={value}" for name, value in changes.items() if value is not None]
     return ["env", *unset, *given]
-
-
-def _overrides(name: str, options: Collection[str]) -> bool:
-    option = option_of(name)
-    return option in _NEVER or option in options
 
 
 def notices(environment: Mapping[str, str], options: Mapping[str, str]) -> tuple[str, ...]:

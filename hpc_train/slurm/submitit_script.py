@@ -1,4 +1,4 @@
-"""submitit's executor, job and watcher, with the rendered script instead of a pickle.
+"""submitit's executor and watcher, with the rendered script instead of a pickle.
 
 The overridden methods are private, so submitit's version is pinned in pyproject.toml and each of
 them has a test.
@@ -13,22 +13,17 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 # Otherwise importing submitit would add handlers for stdout and stderr, which print twice.
 os.environ.setdefault("SUBMITIT_LOG_LEVEL", "NOCONFIG")
 
-from submitit.core import core, utils
+from submitit.core import utils
 from submitit.slurm import slurm
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.base.processes import Finished, collect, launch
-from hpc_train.runs.run import RunFolder, SlurmEndpoint
-from hpc_train.runs.submission_file import status_of
+from hpc_train.base.processes import run
+from hpc_train.runs.run import SlurmEndpoint
 from hpc_train.slurm.job_states import job_reports
-
-if TYPE_CHECKING:
-    from subprocess import Popen
 
 # sbatch itself retries for minutes if the controller is slow (man slurm.conf, MessageTimeout).
 _PATIENCE_S = 300.0
@@ -70,73 +65,8 @@ class QueueWatcher(slurm.SlurmInfoWatcher):
         return job_id in self._finished
 
 
-class ScriptPaths(utils.JobPaths):
-    """The files of a run folder under submitit's names."""
-
-    @property
-    def folder(self) -> Path:
-        """The run folder; a `%j` in its name is not expanded."""
-        return self._folder
-
-    @property
-    def submission_file(self) -> Path:
-        """The script that was submitted."""
-        return RunFolder(path=self.folder).script
-
-    @property
-    def stdout(self) -> Path:
-        """The log of the job script; the ranks have separate logs."""
-        return self.folder / "logs" / "job.out"
-
-    @property
-    def stderr(self) -> Path:
-        """The same file."""
-        return self.stdout
-
-
-class ScriptJob(slurm.SlurmJob[int]):
-    """A submitted script; its result is its exit code."""
-
-    watcher = QueueWatcher(SlurmEndpoint())
-
-    def __init__(self, folder: Path | str, job_id: str, tasks: Sequence[int] = (0,)) -> None:
-        super().__init__(folder, job_id, tasks)
-        self._paths = ScriptPaths(folder, job_id=job_id, task_id=self.task_id)
-
-    def done(self, force_check: bool = False) -> bool:
-        """Whether the script ended with 0, or Slurm reports a final state."""
-        status = status_of(RunFolder(path=self.paths.folder))
-        if status is not None and status.exit_code == 0:
-            return True
-        return self.watcher.is_done(self.job_id, mode="force" if force_check else "standard")
-
-    def results(self) -> list[int]:
-        """Wait for the end and return the exit code.
-
-        Raises:
-            submitit.core.utils.UncompletedJobError: it ended without one: lost, cancelled, …
-        """
-        self.wait()
-        status = status_of(RunFolder(path=self.paths.folder))
-        if status is None or status.exit_code is None:
-            raise utils.UncompletedJobError(
-                f"job {self.job_id} ended without an exit code: {self.state}"
-            )
-        return [status.exit_code]
-
-    def exception(self) -> utils.UncompletedJobError | utils.FailedJobError | None:
-        """Wait for the end and return the error, if there is one."""
-        try:
-            code = self.result()
-        except utils.UncompletedJobError as failure:
-            return failure
-        return utils.FailedJobError(f"job {self.job_id}: exit code {code}") if code else None
-
-
 class ScriptExecutor(slurm.SlurmExecutor):
     """Submits the script of a run folder, byte for byte."""
-
-    job_class = ScriptJob
 
     def __init__(
         self,
@@ -151,30 +81,23 @@ class ScriptExecutor(slurm.SlurmExecutor):
         self.options, self.arguments = tuple(options), tuple(arguments)
         self.environment = environment or {}
 
-    def start(self) -> Popen[bytes] | Finished:
-        """Start sbatch with the script."""
-        argv = self._make_submission_command(self.script)
-        return launch(argv, environment=self._environment())
-
-    def job(self, sbatch: Popen[bytes] | Finished) -> ScriptJob:
-        """Return the job that sbatch created.
+    def run(self) -> str:
+        """Run sbatch with the script, and return the id of the job that it created.
 
         Raises:
             SubmitError: it refused, or was not answered, with its message. It is `transient` if
             sbatch succeeded and only its output cannot be parsed.
         """
-        done = collect(sbatch, _PATIENCE_S)
+        changed: dict[str, str | None] = {**os.environ, **self.environment}
+        environment = {name: value for name, value in changed.items() if value is not None}
+        argv = self._make_submission_command(self.script)
+        done = run(argv, _PATIENCE_S, environment=environment)
         if done.returncode != 0:
             raise SubmitError(done.stderr.strip() or f"exit code {done.returncode}")
         try:
-            job_id = self._get_job_id_from_submission_command(done.stdout)
+            return job_id_of(done.stdout)
         except utils.FailedSubmissionError as failure:
             raise SubmitError(str(failure), transient=True) from None
-        return self.job_class(folder=self.folder, job_id=job_id, tasks=(0,))
-
-    def _environment(self) -> dict[str, str]:
-        changed: dict[str, str | None] = {**os.environ, **self.environment}
-        return {name: value for name, value in changed.items() if value is not None}
 
     @classmethod
     def affinity(cls) -> int:
@@ -184,13 +107,6 @@ class ScriptExecutor(slurm.SlurmExecutor):
     def _make_submission_command(self, submission_file_path: Path) -> list[str]:
         script = str(submission_file_path)
         return ["sbatch", "--parsable", *self.options, script, *self.arguments]
-
-    @staticmethod
-    def _get_job_id_from_submission_command(string: bytes | str) -> str:
-        return job_id_of(string)
-
-    def _internal_process_submissions(self, delayed_submissions: list[Any]) -> list[core.Job[Any]]:
-        raise NotImplementedError("a ScriptExecutor submits its script; see start")
 
 
 def job_id_of(string: bytes | str) -> str:

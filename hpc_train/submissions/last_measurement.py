@@ -71,7 +71,8 @@ class LastMeasurement:
         for group in _GROUPS:
             name = next((name for name in group if name in self._values), None)
             if name is not None:
-                parts.append(_worded(name, self._values[name]))
+                shown = f"{self._values[name]:.4g}"
+                parts.append(f"{shown} {_WORDS[name]}" if name in _WORDS else f"{name} {shown}")
         return ", ".join(parts)
 
     def steps_left(self) -> str:
@@ -101,12 +102,6 @@ def _total_steps(path: Path) -> int | None:
     with open_regular(path) as file:
         found = _TOTAL_STEPS.search(file.read(_HEAD))
     return int(found[1]) if found else None
-
-
-def _worded(name: str, value: float) -> str:
-    if name in _WORDS:
-        return f"{value:.4g} {_WORDS[name]}"
-    return f"{name} {value:.4g}"
 
 
 def time_left(run: Run) -> str:

@@ -14,14 +14,14 @@ import msgspec
 
 from hpc_train.base.data_folders import template_path
 from hpc_train.base.errors import SpecError, StoreError
-from hpc_train.base.files import read_regular
+from hpc_train.base.files import is_own, read_regular
 from hpc_train.base.value import Value, encode_unit
 from hpc_train.diagnosis.diagnose_runs import explain
 from hpc_train.jobs.override import key_paths, parse_setting
 from hpc_train.jobs.read_job import build_job
 from hpc_train.jobs.study import Point
 from hpc_train.runs.conditions import provenance
-from hpc_train.runs.expected_runs import latest_attempts
+from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.runs.json_files import exclusive
 from hpc_train.runs.nodes import bad_nodes, node_faults
 from hpc_train.runs.run import (
@@ -36,9 +36,10 @@ from hpc_train.runs.run import (
     Script,
     StudyManifest,
 )
-from hpc_train.runs.run_folders import CHECKPOINTS, is_run, read_study
+from hpc_train.runs.run_folders import CHECKPOINTS, is_run, read_study, run_folders
 from hpc_train.runs.run_state import is_untouched, never_submitted
 from hpc_train.runs.run_states import combine, read_runs, runs_below
+from hpc_train.runs.submission_file import owner
 from hpc_train.scripts.prepare import Prepared, PreparedSite, prepare_points
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site
@@ -66,7 +67,7 @@ def retry(
     max_gpu_hours: float | None = None,
     settings: Sequence[str] = (),
 ) -> Submitted:
-    """Resubmit the runs below a path that failed, were lost, cancelled or removed.
+    """Resubmit the runs below a path that failed, were lost or cancelled.
 
     Settings change the job of a run outside a study, which is then checked as that of a submission.
     `exclude_failed_nodes` excludes the nodes where a rank failed first, those of a lost run that
@@ -77,10 +78,11 @@ def retry(
         HpcTrainError: folders of runs that were not submitted are removed; a setting is wrong.
     """
     home = path.parent if is_run(path) else path
+    _check_owner([home, *(one.path for one in run_folders(home))])
     with exclusive(home / ".submit.lock", say):
         runs = runs_below(path)
         study = read_study(home) if path == home else None
-        targets = _of_study(study, home, runs) if study else _singles(home, runs)
+        targets = _of_study(study, runs) if study else _singles(home, runs)
         for run in runs:
             if run.newer:
                 say(f"{run.folder.run_id} is not retried: {run.problem}")
@@ -91,9 +93,9 @@ def retry(
         facts = provenance(Path(), argv)
         batches = []
         # Single jobs of different sites may share a folder.
-        groups: dict[tuple[object, str], list[RetryTarget]] = defaultdict(list)
+        groups: dict[tuple[object, str], list[Run]] = defaultdict(list)
         for one in targets:
-            manifest = manifest_of(one.model)
+            manifest = manifest_of(one)
             groups[manifest.provenance.get(PROFILE), manifest.plan.site].append(one)
         for group in groups.values():
             entries = [retry_entry(one, facts, settings, notices.append) for one in group]
@@ -101,18 +103,33 @@ def retry(
             check_site(site)
             batch = batch_of(site, entries)
             if exclude_failed_nodes:
-                failed = [run for one in group for run in attempts(one.model, all_runs)]
+                failed = [run for one in group for run in attempts(one, all_runs)]
                 batch = _without_failed_nodes(batch, failed, notices.append, all_runs)
             batches.append(batch)
         batches = ready_batches(home, batches)
         for text in (*notices, *submission_notices(batches, max_gpu_hours)):
             say(text)
-        explain([target.model for target in targets if target.repeats], home, say)
-        ready = [one.model.folder for one in targets if one.ready and not settings]
+        explain(targets, home, say)
+        ready = [one.folder for one in targets if is_untouched(one) and not settings]
         new = submit_batches(home, batches, say, ready)
         if not new:
             raise _already_retried(path, home)
         return Submitted(home=home, new=new)
+
+
+def _check_owner(folders: Sequence[Path]) -> None:
+    """Refuse jobs of another user: a retry would run, as this one, what he wrote.
+
+    Raises:
+        StoreError: a folder is not one's own.
+    """
+    for folder in folders:
+        if not is_own(folder):
+            own = f"cp -r {shlex.quote(str(folder))} {shlex.quote(folder.name)}"
+            raise StoreError(
+                f"{folder}: it belongs to {owner(folder)}, whose job a retry would run as yours",
+                f"read its job.sbatch, then retry your own copy: {own}",
+            )
 
 
 def _without_failed_nodes(
@@ -158,6 +175,8 @@ def _nothing_to_retry(path: Path, home: Path, runs: Sequence[Run]) -> StoreError
     if path != home and any(map(_has_no_result, runs)):
         return _already_retried(path, home)
     why = next((run.problem for run in runs if run.state is JobState.UNKNOWN), "")
+    if not why and path == home and missing_runs(home, runs):
+        why = "hpctrain submit STUDY.yaml submits what is missing"
     states = ", ".join(sorted({run.state.value for run in runs}))
     count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
     return StoreError(f"{path.name}: nothing to retry; {count} {states}", why)
@@ -167,26 +186,16 @@ def _already_retried(path: Path, home: Path) -> StoreError:
     return StoreError(f"{path.name}: it was retried already", f"hpctrain retry {home.name}")
 
 
-def _of_study(study: StudyManifest, home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
+def _of_study(study: StudyManifest, runs: Sequence[Run]) -> list[Run]:
+    """Return the last attempts without a result; `submit` makes those whose folder is missing."""
     latest = latest_attempts(runs)
-    targets = []
-    for point in study.points:
-        for repetition in range(1, study.spec.repetitions + 1):
-            attempt, run = latest.get(f"{point.stem}-r{repetition}", (0, None))
-            if run is not None and not _has_no_result(run):
-                continue
-            if run is not None and run.manifest is not None:
-                targets.append(_retry_target(run))
-                continue
-            model = _sibling(point.stem, runs, home)
-            old = run.folder.run_id if run is not None else ""
-            targets.append(
-                RetryTarget(model=model, repetition=repetition, attempt=attempt + 1, repeats=old)
-            )
-    return targets
+    stems = (point.stem for point in study.points)
+    names = (f"{stem}-r{n + 1}" for stem in stems for n in range(study.spec.repetitions))
+    last = (latest[name][1] for name in names if name in latest)
+    return [run for run in last if _has_no_result(run)]
 
 
-def _singles(home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
+def _singles(home: Path, runs: Sequence[Run]) -> list[Run]:
     """Return runs that were not retried; a retry that was not submitted replaces its run."""
     # All runs in the folder: the retry of a single job has another name.
     later = {
@@ -194,36 +203,12 @@ def _singles(home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
         for run in combine(read_runs(home), {})
         if run.manifest is not None
     }
-    targets: dict[RunFolder, RetryTarget] = {}
+    targets: dict[RunFolder, Run] = {}
     for run in filter(_has_no_result, runs):
         last = later.get(run.folder.run_id, run)
         if last is run or is_untouched(last):
-            targets[last.folder] = _retry_target(last)
+            targets[last.folder] = last
     return list(targets.values())
-
-
-def _retry_target(run: Run) -> RetryTarget:
-    name, manifest = RunName.parse(run.folder.run_id), run.manifest
-    attempt = name.attempt if name else manifest.attempt if manifest else 1
-    return RetryTarget(
-        model=run,
-        repetition=name.repetition if name else 1,
-        attempt=attempt + 1,
-        repeats=run.folder.run_id,
-        ready=is_untouched(run),
-    )
-
-
-def _sibling(stem: str, runs: Sequence[Run], home: Path) -> Run:
-    """Return another run of the same point: its plan and script are the same."""
-    for run in runs:
-        name = RunName.parse(run.folder.run_id)
-        if name and name.stem == stem and run.manifest is not None:
-            return run
-    raise StoreError(
-        f"{home}: no run of the point {stem} to take the script from",
-        "hpctrain submit STUDY.yaml submits what is missing",
-    )
 
 
 def attempts(run: Run, all_runs: Sequence[Run]) -> list[Run]:
@@ -246,20 +231,6 @@ def _has_no_result(run: Run) -> bool:
     return never_submitted(run) or (run.state.finished and run.state is not JobState.COMPLETED)
 
 
-class RetryTarget(Value, frozen=True, kw_only=True):
-    """A run to retry; `model` is its last attempt, or another run of its point if that was removed.
-
-    `repeats` is the run id of the previous attempt. If `ready`, the model itself is submitted and
-    no folder is created: a command that created its folder was killed before the submission.
-    """
-
-    model: Run
-    repetition: int
-    attempt: int
-    repeats: str = ""
-    ready: bool = False
-
-
 def manifest_of(run: Run) -> Manifest:
     """Return the manifest of a run.
 
@@ -274,26 +245,29 @@ def manifest_of(run: Run) -> Manifest:
 
 
 def retry_entry(
-    target: RetryTarget,
+    run: Run,
     facts: dict[str, object],
     settings: Sequence[str],
     say: Callable[[str], None],
 ) -> Entry:
     """Return the next attempt of a run: unchanged or, with `settings`, planned again.
 
+    One that was not submitted, because its command was killed, is submitted itself.
+
     Raises:
         StoreError: a file of the run is damaged, or it cannot be changed because it is of a study.
         HpcTrainError: the changed job is wrong, or does not fit the site.
     """
-    old = manifest_of(target.model)
-    if target.ready and not settings:
-        return old, _script(target.model, old)
-    name, now = RunName.parse(old.run_id), datetime.now(timezone.utc)
+    old = manifest_of(run)
+    if is_untouched(run) and not settings:
+        return old, _script(run, old)
+    name, now = RunName.parse(run.folder.run_id), datetime.now(timezone.utc)
+    attempt = (name.attempt if name else old.attempt) + 1
     # Where a scheduler keeps the checkpoints of a run; one of a study is measured anew.
-    kept = target.model.submission.checkpoints if target.model.submission else ""
+    kept = run.submission.checkpoints if run.submission else ""
     resumed = {RESUMES_FROM: kept} if kept and old.study is None else {}
     if settings:
-        prepared = changed_job(target.model.folder, old, settings)
+        prepared = changed_job(run.folder, old, settings)
         for warning in prepared.warnings:
             say(f"warning: {warning}")
         (point,) = prepared.points
@@ -309,18 +283,17 @@ def retry_entry(
     else:
         run_id = single_run_id(now, old.run_id.rpartition("-")[2])
         if name:
-            number, attempt = target.repetition, target.attempt
-            run_id = str(RunName(stem=name.stem, repetition=number, attempt=attempt))
-        script = _script(target.model, old)
+            run_id = str(msgspec.structs.replace(name, attempt=attempt))
+        script = _script(run, old)
     manifest = msgspec.structs.replace(
         old,
         run_id=run_id,
-        repetition=target.repetition,
-        attempt=target.attempt,
+        repetition=name.repetition if name else 1,
+        attempt=attempt,
         created=now.isoformat(timespec="seconds"),
-        provenance={**old.provenance, **facts, **resumed, RETRY_OF: target.repeats},
+        provenance={**old.provenance, **facts, **resumed, RETRY_OF: run.folder.run_id},
     )
-    _say_of_checkpoints(target.model, manifest, say)
+    _say_of_checkpoints(run, manifest, say)
     return manifest, script
 
 

@@ -26,7 +26,7 @@ def test_duration_is_read_as_it_is_written(text: str, seconds: int) -> None:
     ["", "90", 90, "1x", "0s", "-1h", "1h30", None, True, "00:00:00", "99999d", "9" * 5000 + "h"],
 )
 def test_a_duration_without_a_unit_or_a_length_is_refused(raw: object) -> None:
-    with pytest.raises(ValueError, match="is not a time; write 1h30m"):
+    with pytest.raises(ValueError, match=r"is (not a time|longer than ten years); write 1h30m"):
         Duration.parse(raw)
 
 

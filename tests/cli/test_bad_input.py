@@ -42,7 +42,7 @@ def refused(done: subprocess.CompletedProcess[str], *parts: str, code: int = 2) 
     [
         (JOB + "lancher: x\n", ["job.yaml:5: unknown key 'lancher'; did you mean 'launcher'?"]),
         (JOB + "  nodes: 0\n", ["job.yaml:5: resources.nodes: must be a whole number from 1"]),
-        (JOB + "  time: 90\n", ["job.yaml:5: resources.time: 90 is not a time; write 1h30m"]),
+        (JOB + "  time: 1.5h\n", ["job.yaml:5: resources.time: '1.5h' is not a time; write 1h30m"]),
         (JOB.replace("single", "srun"), ["local forbids srun: there is no Slurm"]),
         ("command: [python, train.py\n", ["job.yaml:2: not valid YAML"]),
         (

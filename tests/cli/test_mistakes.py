@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -102,7 +103,11 @@ PLAIN = {
     for name, words, code, *parts in cases("cli/mistakes.yaml", "a_mistake_is_answered")
 }
 STUDY = "name: st\njob: job.yaml\nscaling: weak\nrepetitions: 1\naxes: {env.X: [1, 2]}\n"
-MISTAKES = PLAIN | {
+FILES = {
+    name: Mistake(f"{words} x.yaml", code, tuple(parts), text("x.yaml", content))
+    for name, content, words, code, *parts in cases("cli/mistakes.yaml", "a_job_file_is_answered")
+}
+MISTAKES = PLAIN | FILES | {
     "profile with a typo": Mistake(
         "submit train.py --site sites/clustr.yaml", 2,
         ("sites/clustr.yaml", "did you mean 'cluster.yaml'?", "ls sites", "that --site takes"),
@@ -157,38 +162,9 @@ MISTAKES = PLAIN | {
         "lint job.sh", 1, ("job.sh:1", "DOS line breaks", "lint --fix"),
         text("job.sh", "#!/bin/bash\r\n#SBATCH --nodes=1\r\n"),
     ),
-    "BOM": Mistake(
-        "render bom.yaml --site local", 0, ("# j on this machine",),
-        lambda: text("bom.yaml", "\ufeff" + job())(),
-    ),
     "script of sbatch": Mistake(
         "submit job.sbatch --site local", 2, ("a job script, which sbatch", "lint job.sbatch"),
         text("job.sbatch", "#!/bin/bash\n#SBATCH --nodes=2\n"),
-    ),
-    "tabs": Mistake(
-        "render tab.yaml --site local", 2, ("tab.yaml:2", "'\\t'", "no tabs"),
-        text("tab.yaml", "command:\n\t- python\n"),
-    ),
-    "indentation": Mistake(
-        "render bad.yaml --site local", 2, ("bad.yaml:3", "begin in the same column"),
-        text("bad.yaml", "resources:\n  nodes: 1\n   time: 1h\n"),
-    ),
-    "job with axes": Mistake(
-        "render bad.yaml --site local", 2,
-        ("bad.yaml:1: command is a key", "(bad.yaml:2) is a study"),
-        text("bad.yaml", "command: [x]\naxes: {nodes: [1]}\n"),
-    ),
-    "job of a study": Mistake(
-        "render bad.yaml --site local", 2, ("bad.yaml:2: job: no.yaml: No such file or dir",),
-        text("bad.yaml", STUDY.replace("job.yaml", "no.yaml")),
-    ),
-    "comma": Mistake(
-        "render bad.yaml --site local", 2, ("env.second", "a text with a comma needs quotes"),
-        text("bad.yaml", "command: [x]\nenv: {A: first, second}\n"),
-    ),
-    "study of one point": Mistake(
-        "submit one.yaml --site local --dry-run", 0, ("1 point: no speedup", "--nodes 1,2,4"),
-        text("one.yaml", STUDY.replace("[1, 2]", "[1]")),
     ),
 }  # fmt: skip
 
@@ -201,7 +177,7 @@ def test_a_mistake_is_answered(hpctrain: Hpctrain, name: str) -> None:
     Path("job.yaml").write_text(job())
     Path("st.yaml").write_text(STUDY)
     mistake.before()
-    words = mistake.words.split()
+    words = shlex.split(mistake.words)
     if mistake.start:
         command = [sys.executable, *mistake.start, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -100,3 +101,18 @@ def test_among_others_a_newer_run_is_a_row(stored: Hpctrain) -> None:
     assert f"{newer.name} is not retried: {problem}" in stored("retry", "sweep").stderr
     assert stored("cancel", "sweep").returncode == 2
     assert contents(newer) == before
+
+
+def test_nothing_is_written_for_another_user(stored: Hpctrain) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    for path in (Path("results"), *Path("results").rglob("*")):
+        os.chown(path, 12345, 12345)
+    before = contents(Path("results"))
+    for words in ("status", "status bad", "report bad", "report sweep", "diagnose bad"):
+        assert stored(*words.split()).returncode in (0, 1, 3)
+    for name in ("bad", "sweep"):
+        done = stored("retry", name)
+        assert done.returncode == 2
+        assert f"results/{name}: it belongs to 12345, whose job a retry would run" in done.stderr
+    assert contents(Path("results")) == before

@@ -59,7 +59,8 @@ def test_a_wrong_condition_is_named(text: str, message: str, hint: str) -> None:
     "stated",
     [{"parameters": "many"}, {"steps": 1.5}, {"steps": -1}, {"parameters": "nan"},
      {"flops_per_sample": 0}, {"precision": "bf17"}, {"optimizer": "adamx"},
-     {"checkpointing": "yes"}, {"precision": "'; rm -rf /"}],
+     {"checkpointing": "yes"}, {"precision": "'; rm -rf /"}, {"parameters": "7G"},
+     {"parameters": "B"}, {"steps": "7K"}, {"trained_parameters": "8B", "parameters": "7B"}],
 )  # fmt: skip
 def test_a_wrong_value_is_refused(tmp_path: Path, stated: dict[str, object]) -> None:
     with pytest.raises(SpecError, match=next(iter(stated))) as caught:
@@ -68,7 +69,10 @@ def test_a_wrong_value_is_refused(tmp_path: Path, stated: dict[str, object]) -> 
 
 
 def test_words_of_other_programs_are_understood(tmp_path: Path) -> None:
-    assert program(tmp_path, TRAINER, precision="bf16-mixed").precision == "bf16"
+    stated = {"precision": "bf16-mixed", "parameters": "1.3B", "trained_parameters": "4.7m"}
+    found = program(tmp_path, TRAINER, **stated)
+    assert found.precision == "bf16"
+    assert (found.parameters, found.trained_parameters) == (1_300_000_000, 4_700_000)
 
 
 def test_runs_complete_what_is_not_known(tmp_path: Path) -> None:

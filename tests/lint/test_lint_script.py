@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import pytest
 
 from hpc_train.base.errors import SpecError, UnknownNameError
@@ -201,3 +204,32 @@ def test_nccl_names_do_not_contradict() -> None:
     assert set(known.deprecated) <= read
     assert set(known.documented) & set(known.undocumented) == set()
     assert set(known.values) <= set(known.documented)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if x; then y=1",
+        'if [ -n "$A" ]; then export A=1',
+        "while x; do srun python t.py &",
+        "case x in a)",
+        "torchrun t.py",
+        "ssh node torchrun t.py",
+    ],
+)
+def test_the_work_grows_as_the_script(line: str) -> None:
+    worked = 0
+
+    def count(*_: object) -> Any:
+        nonlocal worked
+        worked += 1
+        return count
+
+    works = []
+    for lines in (100, 400):
+        worked = 0
+        sys.settrace(count)
+        lint_script("#!/bin/bash\n" + f"{line}\n" * lines)
+        sys.settrace(None)
+        works.append(worked)
+    assert works[1] < 6 * works[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -15,9 +14,8 @@ from submitit.core import utils
 
 from hpc_train.base.errors import PlanError, SpecError, SubmitError, UnknownNameError
 from hpc_train.runs.run import RunFolder
-from hpc_train.slurm.job_states import FIELD, RECORD
 from hpc_train.slurm.submitit_function import FunctionJob
-from hpc_train.slurm.submitit_script import ScriptExecutor, ScriptJob, job_id_of
+from hpc_train.slurm.submitit_script import ScriptExecutor, job_id_of
 from tests.slurm.conftest import Fake
 from tests.slurm.fake_slurm import FakeSlurm, option
 
@@ -209,8 +207,8 @@ def script_executor(run: RunFolder, **changes: str | None) -> ScriptExecutor:
     return ScriptExecutor(run.path, run.script, ["--comment=c"], [str(run.path)], changes)
 
 
-def submit(asked: ScriptExecutor) -> ScriptJob:
-    return asked.job(asked.start())
+def submit(asked: ScriptExecutor) -> str:
+    return asked.run()
 
 
 def test_sbatch_gets_the_script_its_options_and_arguments(
@@ -218,9 +216,7 @@ def test_sbatch_gets_the_script_its_options_and_arguments(
 ) -> None:
     fake("sbatch", f'printf "%s\\n" "$@" >{tmp_path}/argv; echo "123;cluster"')
     before = run.script.read_bytes()
-    job = submit(script_executor(run))
-    assert isinstance(job, ScriptJob)
-    assert job.job_id == "123"
+    assert submit(script_executor(run)) == "123"
     argv = (tmp_path / "argv").read_text().splitlines()
     assert argv == ["--parsable", "--comment=c", str(run.script), str(run.path)]
     assert run.script.read_bytes() == before
@@ -258,33 +254,6 @@ def test_a_refusal_is_an_error_and_leaves_nothing(
 )
 def test_an_id_is_read_from_what_sbatch_prints(text: str | bytes) -> None:
     assert job_id_of(text) == "17"
-
-
-def test_no_array_of_submitits_own(fake: Fake, run: RunFolder) -> None:
-    with pytest.raises(NotImplementedError):
-        script_executor(run).map_array(print, [1, 2])
-
-
-def test_a_job_reads_its_log_and_its_result(fake: Fake, run: RunFolder) -> None:
-    fake("sbatch", "echo 123")
-    job = submit(script_executor(run))
-    assert job.stdout() is None
-    (run.logs / "job.out").write_text("words\n")
-    assert job.stdout() == job.stderr() == "words\n"
-    run.status.write_text(json.dumps({"started": 1, "ended": 2, "exit_code": 0}))
-    assert job.done()
-    assert job.result() == 0
-    assert job.exception() is None
-
-
-def test_a_failed_job_has_its_code_and_an_exception(fake: Fake, run: RunFolder) -> None:
-    fake("sbatch", "echo 123")
-    fields = ("123", "FAILED", "2026-11-21T01:00:00", "n1", "NonZeroExitCode", "j", "c")
-    fake("squeue", f"echo '{FIELD.join(fields)}{RECORD}'")
-    job = submit(script_executor(run))
-    run.status.write_text(json.dumps({"started": 1, "ended": 2, "exit_code": 7}))
-    assert job.result() == 7
-    assert isinstance(job.exception(), utils.FailedJobError)
 
 
 def test_importing_it_adds_no_log_handlers() -> None:

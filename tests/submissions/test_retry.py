@@ -102,18 +102,6 @@ def test_a_single_job(slurm: FakeSlurm) -> None:
     assert len(folders(done.home)) == 2
 
 
-def test_a_folder_that_was_removed_is_made_again_from_a_sibling(slurm: FakeSlurm) -> None:
-    done = submit(study(), RESULTS, [])
-    gone, sibling = named(done, "1001_1"), named(done, "1001_2")
-    shutil.rmtree(gone.path)
-    (new,) = retry(done.home, [], no_output).new
-    assert new.run_id == gone.run_id
-    assert new.script.read_bytes() == sibling.script.read_bytes()
-    manifest = read_json(new.manifest, Manifest)
-    assert (manifest.run_id, manifest.repetition, manifest.attempt) == (gone.run_id, 1, 1)
-    assert manifest.axes == read_json(sibling.manifest, Manifest).axes
-
-
 def test_damaged_files_are_named(slurm: FakeSlurm) -> None:
     (run,) = submit(job(), RESULTS, []).new
     fails(slurm, "1001")
@@ -164,17 +152,6 @@ def test_nodes_that_failed_an_earlier_attempt_stay_excluded(slurm: FakeSlurm) ->
         fails(slurm, f"100{attempt}")
         (run,) = retry(run.path, [], no_output, exclude_failed_nodes=True).new
     assert [option(call, "exclude") for call in slurm.calls("sbatch")] == [None, "n7", "n3,n7"]
-
-
-def test_a_damaged_manifest_is_replaced_from_a_sibling(slurm: FakeSlurm) -> None:
-    done = submit(study(), RESULTS, [])
-    damaged, sibling = named(done, "1001_1"), named(done, "1001_2")
-    fails(slurm, "1001_1")
-    runs_below(done.home)
-    damaged.manifest.write_text("{")
-    (new,) = retry(done.home, [], no_output).new
-    assert new.run_id == f"{damaged.run_id}.2"
-    assert new.script.read_bytes() == sibling.script.read_bytes()
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -239,18 +216,6 @@ def test_a_retry_that_is_refused_prints_nothing_of_nodes(slurm: FakeSlurm) -> No
 
 def fails_on_n1(slurm: FakeSlurm, job_id: str) -> None:
     slurm.becomes(job_id, "FAILED", nodes="n1", reason="NonZeroExitCode")
-
-
-def test_a_sibling_that_gave_its_script_was_not_tried_again(slurm: FakeSlurm) -> None:
-    done = submit(study(), RESULTS, [])
-    gone, sibling = [run for run in done.new if submission(run).native_id.startswith("1001")]
-    shutil.rmtree(gone.path)
-    (new,) = retry(done.home, [], no_output).new
-    fails_on_n1(slurm, submission(sibling).native_id)
-    runs = runs_below(done.home)
-    made = next(run for run in runs if run.folder == new)
-    assert attempts(made, runs) == [made]
-    assert [run.run_id for run in retry(sibling.path, [], no_output).new] == [f"{sibling.run_id}.2"]
 
 
 @pytest.mark.parametrize("kind", ["study", "job"])

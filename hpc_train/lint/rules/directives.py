@@ -64,11 +64,9 @@ def variable_in_directive(subject: Subject) -> Iterator[RuleHit]:
         found = _VARIABLE.search(value)
         if found and option.name != "comment":
             name = value[found.start() :] if found[0] in ("$(", "`") else found[0]
-            yield RuleHit(
-                line=option.line, message=f"{option.spelled}: sbatch does not expand {name}"
-            )
+            yield RuleHit(option.line, f"{option.spelled}: sbatch does not expand {name}")
         elif value.startswith("~") and option.name in ("output", "error", "input", "chdir"):
-            yield RuleHit(line=option.line, message=f"{option.spelled}: sbatch does not expand ~")
+            yield RuleHit(option.line, f"{option.spelled}: sbatch does not expand ~")
 
 
 @fixable
@@ -84,9 +82,7 @@ def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.live_directives:
         for match in _AROUND_EQUALS.finditer(directive.text.partition("#")[0]):
             edit = Edit(line=directive.line, before=match[0], after=f"{match[1]}=")
-            yield RuleHit(
-                line=directive.line, message=f"whitespace beside the = of {match[1]}", edit=edit
-            )
+            yield RuleHit(directive.line, f"whitespace beside the = of {match[1]}", edit=edit)
 
 
 @rule(
@@ -99,7 +95,7 @@ def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
 def unclosed_quote(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.live_directives:
         if directive.unclosed:
-            yield RuleHit(line=directive.line, message=f"the {directive.unclosed} is never closed")
+            yield RuleHit(directive.line, f"the {directive.unclosed} is never closed")
 
 
 @rule(
@@ -124,7 +120,7 @@ def unknown_names(
     plugin = plugin_of(option.name, site)
     if plugin:
         message = f"--{name} is an option of a plug-in, {plugin}, that not every site has"
-        yield RuleHit(line=option.line, message=message, severity="info")
+        yield RuleHit(option.line, message, severity="info")
     if option.known or option.ambiguous or is_placeholder(option.spelled):
         return
     if option.spelled.startswith("--"):
@@ -132,15 +128,13 @@ def unknown_names(
         hint = f"; did you mean --{near}?" if near else ""
         # A name that resembles none may belong to a plug-in of the site.
         severity: Severity | None = None if near else "info"
-        message = f"unknown option --{name}{hint}"
-        yield RuleHit(line=option.line, message=message, severity=severity)
+        yield RuleHit(option.line, f"unknown option --{name}{hint}", severity=severity)
     else:
         word = option.word.text if option.word else option.spelled
         long = word[1:].partition("=")[0] in known
         hint = f"; did you mean -{word}?" if long else ""
         # A plug-in adds no letters.
-        message = f"unknown option {option.spelled}{hint}"
-        yield RuleHit(line=option.line, message=message, severity="error")
+        yield RuleHit(option.line, f"unknown option {option.spelled}{hint}", severity="error")
 
 
 def _near(name: str, known: Collection[str]) -> str:
@@ -167,9 +161,7 @@ def stray_word(subject: Subject) -> Iterator[RuleHit]:
             if not is_placeholder(word) and not re.match(r"[\u2010-\u2015\u2212]", word):
                 near = word.partition("=")[0] in sbatch_grammar().long
                 hint = f"; did you mean --{word}?" if near else ""
-                yield RuleHit(
-                    line=directive.line, message=f"{word!r} is not part of an option{hint}"
-                )
+                yield RuleHit(directive.line, f"{word!r} is not part of an option{hint}")
 
 
 @rule(
@@ -187,8 +179,8 @@ def equals_after_letter(subject: Subject) -> Iterator[RuleHit]:
                 letter, value = option.spelled, shlex.quote((option.value or "")[1:] or "VALUE")
                 severity: Severity | None = "warning" if option.name in _ANY_TEXT else None
                 yield RuleHit(
-                    line=option.line,
-                    message=f"{letter}{option.value}: the value of {letter} begins with the =",
+                    option.line,
+                    f"{letter}{option.value}: the value of {letter} begins with the =",
                     severity=severity,
                     advice=f"write {letter} {value}, {letter}{value} or --{option.name}={value}",
                 )
@@ -214,7 +206,7 @@ def given_twice(subject: Subject) -> Iterator[RuleHit]:
                     f"--{option.name}={option.value} replaces the {before.value} of line "
                     f"{before.line}"
                 )
-                yield RuleHit(line=option.line, message=message)
+                yield RuleHit(option.line, message)
 
 
 @rule(
@@ -237,7 +229,7 @@ def unreadable_times(option: Option, program: str) -> Iterator[RuleHit]:
     if option.name not in ("time", "time-min") or not value or is_unknown(value):
         return
     if slurm_seconds(time) is None and time.upper() not in ("INFINITE", "UNLIMITED", "-1"):
-        yield RuleHit(line=option.line, message=f"{program} cannot parse {value!r} as a time")
+        yield RuleHit(option.line, f"{program} cannot parse {value!r} as a time")
 
 
 @rule(
@@ -252,7 +244,7 @@ def time_in_minutes(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         match = re.fullmatch(r"(\d{1,9})(:00)?", option.value or "")
         if option.name == "time" and match and 0 < int(match[1]) <= 72:
-            yield RuleHit(line=option.line, message=f"{match[0]} is {int(match[1])} minutes")
+            yield RuleHit(option.line, f"{match[0]} is {int(match[1])} minutes")
 
 
 def _readable_options(subject: Subject) -> Iterator[Option]:
@@ -292,8 +284,8 @@ def refusals(option: Option, program: str, forms: Mapping[str, ValueForm]) -> It
     meant = "" if wrong.nearest == wrong.part else wrong.nearest
     hint = f"; did you mean {meant}?" if meant else ""
     yield RuleHit(
-        line=option.line,
-        message=f"{option.spelled}{gap}{value}: {program} {does}{hint}",
+        option.line,
+        f"{option.spelled}{gap}{value}: {program} {does}{hint}",
         advice=f"allowed: {wrong.allowed}",
         severity="warning" if wrong.ignored else None,
     )
@@ -317,15 +309,13 @@ def missing_or_extra(option: Option, program: str, grammar: Grammar) -> Iterator
     kind = grammar.long.get(option.name)
     if kind == "=" and option.value is None:
         yield RuleHit(
-            line=option.line,
-            message=f"{option.spelled} needs a value",
-            advice=f"write --{option.name}=VALUE",
+            option.line, f"{option.spelled} needs a value", advice=f"write --{option.name}=VALUE"
         )
     elif kind == "" and option.value is not None and option.spelled.startswith("--"):
         # Options of a plug-in may change.
         if not re.match(r"(no-)?container-", option.name):
             message = f"{option.spelled} takes no value: {program} refuses {option.value!r}"
-            yield RuleHit(line=option.line, message=message, advice=f"write --{option.name}")
+            yield RuleHit(option.line, message, advice=f"write --{option.name}")
 
 
 @rule(
@@ -345,7 +335,7 @@ def ambiguities(option: Option) -> Iterator[RuleHit]:
     """Yield the hit of an ambiguous prefix."""
     if option.ambiguous:
         names = ", ".join(f"--{name}" for name in option.ambiguous)
-        yield RuleHit(line=option.line, message=f"{option.spelled} is ambiguous: {names}")
+        yield RuleHit(option.line, f"{option.spelled} is ambiguous: {names}")
 
 
 _EXCLUSIVE_FROM = "26.05"
@@ -378,7 +368,7 @@ def missing(subject: Subject) -> Iterator[RuleHit]:
         if option.known and not why and not is_unknown(value):
             why = unavailable_value(option.name, value, version)
         if why:
-            yield RuleHit(line=option.line, message=f"{why}; this is Slurm {version}")
+            yield RuleHit(option.line, f"{why}; this is Slurm {version}")
 
 
 @rule(
@@ -398,7 +388,7 @@ def gpus_in_two_options(subject: Subject) -> Iterator[RuleHit]:
         message = f"--gres={given} and --gpus-per-node={again}: Slurm refuses both from 26.05 on"
         severity: Severity | None = None if version is None else "error"
         line = asked.line("gres", "gpus-per-node")
-        yield RuleHit(line=line, message=message, severity=severity)
+        yield RuleHit(line, message, severity=severity)
 
 
 @rule(
@@ -419,4 +409,4 @@ def per_gpu_without_gpus(subject: Subject) -> Iterator[RuleHit]:
     for name in ("cpus-per-gpu", "mem-per-gpu"):
         if asked.has(name):
             message = f"--{name}={asked.value(name)}, but no GPUs: Slurm refuses it from 23.02 on"
-            yield RuleHit(line=asked.line(name), message=message)
+            yield RuleHit(asked.line(name), message)

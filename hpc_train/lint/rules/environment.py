@@ -56,7 +56,7 @@ def container_without_gpus(subject: Subject) -> Iterator[RuleHit]:
                     sure = not runscript and _NVIDIA.search(script.text)
                     severity: Severity = "warning" if sure else "info"
                     message = f"{name} {words[index + 1].text} without --nv in a job with GPUs"
-                    yield RuleHit(line=word.line, message=message, severity=severity)
+                    yield RuleHit(word.line, message, severity=severity)
                 break
 
 
@@ -95,7 +95,7 @@ def clean_environment(subject: Subject) -> Iterator[RuleHit]:
         for text in takewhile(lambda text: not _TRAINS.match(text), inside):
             if text in ("--cleanenv", "-e", "--containall", "-C"):
                 message = f"{text} drops SLURM_*, RANK and MASTER_ADDR from the environment"
-                yield RuleHit(line=launch.line, message=message)
+                yield RuleHit(launch.line, message)
                 break
 
 
@@ -137,7 +137,7 @@ def bare_activation(subject: Subject) -> Iterator[RuleHit]:
         elif command.program in _CONDA and _activates(command):
             message = f"{command.program} activate is not defined here{start_up}"
             severity: Severity | None = "info" if start_up else None
-            yield RuleHit(line=command.line, message=message, severity=severity)
+            yield RuleHit(command.line, message, severity=severity)
             return
 
 
@@ -157,8 +157,7 @@ def unset_is_error(subject: Subject) -> Iterator[RuleHit]:
             on = any(re.match(r"-[a-zA-Z]*u", text) or text == "nounset" for text in texts)
             strict = (strict or on) and "+u" not in texts
         elif strict and _activates(command):
-            message = f"{' '.join(texts[:2])} while unset variables are errors"
-            yield RuleHit(line=command.line, message=message)
+            yield RuleHit(command.line, f"{' '.join(texts[:2])} while unset variables are errors")
             return
 
 
@@ -172,16 +171,26 @@ def unset_is_error(subject: Subject) -> Iterator[RuleHit]:
 )
 def modules_after_activation(subject: Subject) -> Iterator[RuleHit]:
     active, of_module = "", False
-    for command in subject.script.commands:
+    before: set[str] = set()
+    commands = subject.script.commands
+    for place, command in enumerate(commands):
         texts = [word.text for word in command.words]
         loads = command.program in ("module", "ml") and re.search(
             r"conda|forge|(?<!bio)python(?!-?\w)", " ".join(texts[1:]), re.IGNORECASE
         )
         if _activates(command) or re.search(r"/bin/activate$", " ".join(texts[1:2])):
             active = f"{' '.join(texts[:2])} (line {command.line})"
-        elif active and command.program in ("module", "ml"):
-            if loads or (of_module and "purge" in texts):
-                message = f"{' '.join(texts[:3])} after {active}"
-                yield RuleHit(line=command.line, message=message)
+        elif active and command.program in ("module", "ml") and (loads or "purge" in texts):
+            again = {name for one in commands[place + 1 :] for name in _modules(one)}
+            if loads or of_module or before - again:
+                yield RuleHit(command.line, f"{' '.join(texts[:3])} after {active}")
                 return
         of_module = of_module or bool(loads)
+        before |= set(_modules(command))
+
+
+def _modules(command: Command) -> Iterator[str]:
+    """Yield the names of the modules that a command loads, without their versions."""
+    words = [word.text for word in command.words[1:]]
+    if command.program in ("module", "ml") and not {"purge", "unload", "use"} & set(words):
+        yield from (word.partition("/")[0] for word in words if word not in ("load", "add"))

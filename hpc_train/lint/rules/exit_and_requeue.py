@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -19,12 +20,14 @@ _TALK = ("echo", "date", "printf", "sleep", "ls", "nvidia-smi", "deactivate")
 
 def _runs_in_front(script: JobScript) -> Iterator[Command]:
     """Yield the launches without `&` behind them, their pipeline, or the group around them."""
+    lines = [line.strip() for line in script.lines]
+    ends = [n for n, line in enumerate(lines) if line.startswith(("}", ")", "done"))]
     for command in (one.command for one in rank_launches(script) if one.command.inside == ""):
-        lines = [line.strip() for line in script.lines[command.last_line - 1 :]]
-        while len(lines) > 1 and lines[0].endswith(("\\", "|")):
-            del lines[0]
-        ends = [line for line in lines if line.startswith(("}", ")", "done"))]
-        behind = (*lines[:1], *ends[:1])
+        at = command.last_line - 1
+        while at + 1 < len(lines) and lines[at].endswith(("\\", "|")):
+            at += 1
+        group = ends[bisect_left(ends, at) :][:1]
+        behind = (lines[at], *(lines[n] for n in group))
         if not any(line.endswith("&") and not line.endswith("&&") for line in behind):
             yield command
 
@@ -63,9 +66,7 @@ def lost_in_pipe(subject: Subject) -> Iterator[RuleHit]:
         # `python list.py | sort` is preparation; output that is piped to tee is the training's log.
         teed = command in following and following[command].program == "tee"
         if launch.outer or launch.starter != "python" or teed:
-            yield RuleHit(
-                line=command.line, message="the training's exit code is lost in the pipeline"
-            )
+            yield RuleHit(command.line, "the training's exit code is lost in the pipeline")
 
 
 @rule(
@@ -88,7 +89,7 @@ def replaced_by_last(subject: Subject) -> Iterator[RuleHit]:
     last = outer[-1]
     if last.program in _TALK and last.line > runs[-1].line and runs[-1] in outer:
         message = f"the job ends with the code of `{last.program}`, not of line {runs[-1].line}"
-        yield RuleHit(line=last.line, message=message)
+        yield RuleHit(last.line, message)
 
 
 def _bare_wait(script: JobScript) -> Iterator[RuleHit]:
@@ -108,7 +109,7 @@ def _bare_wait(script: JobScript) -> Iterator[RuleHit]:
         behind = any(line >= command.line for line in exits)
         if started and command.line >= started[0] and not behind:
             message = f"`wait` returns 0, regardless of the exit code of line {started[0]}"
-            yield RuleHit(line=command.line, message=message, advice=_WAIT)
+            yield RuleHit(command.line, message, advice=_WAIT)
             return
 
 
@@ -132,7 +133,7 @@ def late_trap(subject: Subject) -> Iterator[RuleHit]:
         late = [run.line for run in _runs_in_front(script) if run.line > trap.line]
         if late:
             message = f"the trap of {signals[0]} waits for the command of line {late[0]}"
-            yield RuleHit(line=trap.line, message=message)
+            yield RuleHit(trap.line, message)
         return
 
 
@@ -152,7 +153,7 @@ def signal_not_to_batch(subject: Subject) -> Iterator[RuleHit]:
         return
     if any(named[1] in signals for _, _, signals in signal_traps(script)):
         line = script.asked.line("signal")
-        yield RuleHit(line=line, message=f"--signal={value} does not reach the script's trap")
+        yield RuleHit(line, f"--signal={value} does not reach the script's trap")
 
 
 @rule(
@@ -171,7 +172,7 @@ def cancels_itself(subject: Subject) -> Iterator[RuleHit]:
             own = re.search(r"\$\{?SLURM_JOB_?ID", " ".join(word.text for word in command.words))
             at_exit = any(word.text in ("EXIT", "0") for word in trap.words[2:])
             if command.program == "scancel" and own and at_exit:
-                yield RuleHit(line=trap.line, message="the job ends CANCELLED, not COMPLETED")
+                yield RuleHit(trap.line, "the job ends CANCELLED, not COMPLETED")
 
 
 @rule(
@@ -191,7 +192,7 @@ def requeue_of_array(subject: Subject) -> Iterator[RuleHit]:
         if texts[:2] != ["scontrol", "requeue"] or "ARRAY_TASK_ID" in " ".join(texts):
             continue
         if re.search(r"SLURM_(ARRAY_)?JOB_?ID", " ".join(texts)):
-            yield RuleHit(line=command.line, message="this id selects all elements of the array")
+            yield RuleHit(command.line, "this id selects all elements of the array")
 
 
 @rule(
@@ -217,7 +218,7 @@ def own_path(subject: Subject) -> Iterator[RuleHit]:
             # The folder is another one; the text can be read, and submitted again.
             if found and (cut or command.program in ("dirname", "realpath", "readlink")):
                 name = "BASH_SOURCE" if "BASH_SOURCE" in found else "$0"
-                yield RuleHit(line=word.line, message=f"{name} is a copy in Slurm's spool folder")
+                yield RuleHit(word.line, f"{name} is a copy in Slurm's spool folder")
                 break
 
 
@@ -239,7 +240,7 @@ def signal_ends_torchrun(subject: Subject) -> Iterator[RuleHit]:
     for launch in rank_launches(script):
         if launch.outer == "srun" and launch.starter == "torchrun":
             message = f"--signal={value} ends the torchrun of line {launch.starter_line}"
-            yield RuleHit(line=script.asked.line("signal"), message=message)
+            yield RuleHit(script.asked.line("signal"), message)
             return
 
 

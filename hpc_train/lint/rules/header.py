@@ -36,19 +36,17 @@ def no_shebang(subject: Subject) -> Iterator[RuleHit]:
     later = next((number for number, line in _own_lines(subject) if line[:2] == "#!"), 0)
     if text.startswith("\ufeff"):
         yield RuleHit(
-            line=1,
-            message="a byte order mark precedes #!, so sbatch does not recognise it",
+            1,
+            "a byte order mark precedes #!, so sbatch does not recognise it",
             edit=Edit(line=1, before="\ufeff", after=""),
         )
     elif later:
-        yield RuleHit(line=later, message="#! is below the first line, where it is only a comment")
+        yield RuleHit(later, "#! is below the first line, where it is only a comment")
     elif subject.script.pbs is not None and not subject.script.directives:
         message = "the first line is not a #! line; PBS runs the script with the user's login shell"
-        yield RuleHit(line=1, message=message, severity="warning", edit=edit)
+        yield RuleHit(1, message, severity="warning", edit=edit)
     else:
-        yield RuleHit(
-            line=1, message="the first line is not a #! line; sbatch rejects the script", edit=edit
-        )
+        yield RuleHit(1, "the first line is not a #! line; sbatch rejects the script", edit=edit)
 
 
 @rule(
@@ -69,8 +67,8 @@ def late_directive(subject: Subject) -> Iterator[RuleHit]:
         end = max((one.last_line for one in script.commands), default=script.first_command)
         parked = any(script.live_directives) and late[0] > end
         yield RuleHit(
-            line=late[0],
-            message=f"ignored{others}: line {script.first_command} (`{command}`) is a command",
+            late[0],
+            f"ignored{others}: line {script.first_command} (`{command}`) is a command",
             severity="warning" if parked else None,
         )
 
@@ -116,7 +114,7 @@ def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
         # Beside proper directives, a gap may disable the line on purpose.
         disabled = bool(gap) and any(subject.script.directives)
         severity: Severity | None = "info" if disabled else None
-        yield RuleHit(line=number, message=message, edit=edit if sure else None, severity=severity)
+        yield RuleHit(number, message, edit=edit if sure else None, severity=severity)
 
 
 _OTHERS = (
@@ -153,8 +151,7 @@ def other_system(script: JobScript) -> tuple[int, str]:
 def not_checked(subject: Subject) -> Iterator[RuleHit]:
     line, name = other_system(subject.script)
     if name:
-        message = f"this is a script of {name}, whose directives hpctrain does not check"
-        yield RuleHit(line=line, message=message)
+        yield RuleHit(line, f"this is a script of {name}, whose directives hpctrain does not check")
 
 
 @rule(
@@ -172,7 +169,7 @@ def expanded_outside(subject: Subject) -> Iterator[RuleHit]:
             names = [name for name in word.expanded if name.startswith("SLURM_")]
             names += ["(hostname)"] if re.search(r"\$\(hostname|`hostname", raw) else []
             if names and raw[:1] != "'" and "--wrap" in (before.text, word.text[:6]):
-                yield RuleHit(line=word.line, message=f"${names[0]} expands where sbatch is called")
+                yield RuleHit(word.line, f"${names[0]} expands where sbatch is called")
 
 
 @fixable
@@ -191,7 +188,7 @@ def dos_line_breaks(subject: Subject) -> Iterator[RuleHit]:
         line = text[: text.index("\r\n")].count("\n") + 1
         edit = Edit(line=0, before="\r\n", after="\n")
         plural = "s" if count > 1 else ""
-        yield RuleHit(line=line, message=f"{count} DOS line break{plural} (\\r\\n)", edit=edit)
+        yield RuleHit(line, f"{count} DOS line break{plural} (\\r\\n)", edit=edit)
 
 
 @rule(
@@ -204,9 +201,9 @@ def dos_line_breaks(subject: Subject) -> Iterator[RuleHit]:
 )
 def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
     if not subject.script.text.strip():
-        yield RuleHit(line=1, message="the file is empty")
+        yield RuleHit(1, "the file is empty")
     elif subject.script.first_command == 0 and not any(map(is_template_line, subject.script.lines)):
-        yield RuleHit(line=1, message="the script has only comments and no command")
+        yield RuleHit(1, "the script has only comments and no command")
 
 
 @fixable
@@ -226,18 +223,15 @@ def typographic(subject: Subject) -> Iterator[RuleHit]:
         letters = re.match(r"\w+", first[wrong.end() :])
         hyphens = "-" if letters and len(letters[0]) < 3 else "--"
         edit = Edit(line=1, before=wrong[0], after=hyphens)
-        message = f"`{wrong[0]}` in the #! line is a dash, not a hyphen"
-        yield RuleHit(line=1, message=message, edit=edit)
+        yield RuleHit(1, f"`{wrong[0]}` in the #! line is a dash, not a hyphen", edit=edit)
     for directive in subject.script.live_directives:
         text = directive.text.partition("#")[0]
         dash = _DASHES.search(text)
         if dash:
             edit = Edit(line=directive.line, before=dash[0], after="--")
-            yield RuleHit(
-                line=directive.line, message=f"`{dash[0]}` is a dash, not a hyphen", edit=edit
-            )
+            yield RuleHit(directive.line, f"`{dash[0]}` is a dash, not a hyphen", edit=edit)
         elif _QUOTES.search(text):
-            yield RuleHit(line=directive.line, message="curved quotes become part of the value")
+            yield RuleHit(directive.line, "curved quotes become part of the value")
 
 
 @rule(
@@ -251,7 +245,7 @@ def typographic(subject: Subject) -> Iterator[RuleHit]:
 def not_utf8(subject: Subject) -> Iterator[RuleHit]:
     for number, line in enumerate(subject.script.lines, 1):
         if any("\udc80" <= letter <= "\udcff" for letter in line):
-            yield RuleHit(line=number, message="a byte on this line is not UTF-8")
+            yield RuleHit(number, "a byte on this line is not UTF-8")
             return
 
 
@@ -265,7 +259,7 @@ def not_utf8(subject: Subject) -> Iterator[RuleHit]:
 )
 def unclosed(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.unclosed[:1]:
-        yield RuleHit(line=found.line, message=f"{found.opening} is never closed")
+        yield RuleHit(found.line, f"{found.opening} is never closed")
 
 
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
@@ -301,7 +295,7 @@ def blank_behind_backslash(subject: Subject) -> Iterator[RuleHit]:
             edit = None if cut[1] else Edit(line=number, before=line, after=line.rstrip())
             what = "a comment" if cut[1] else "whitespace"
             message = f"{what} after the backslash: line {number + 1} is a command of its own"
-            yield RuleHit(line=number, message=message, edit=edit)
+            yield RuleHit(number, message, edit=edit)
 
 
 def _continues(command: Command, lines: tuple[str, ...]) -> bool:
@@ -333,7 +327,7 @@ def comment_inside(subject: Subject) -> Iterator[RuleHit]:
         if lines[comment].lstrip().startswith("#") or not _is_rest(command, lines, comment + 1):
             continue
         message = f"the command ends here: line {command.line} is a command of its own"
-        yield RuleHit(line=comment + 2, message=message)
+        yield RuleHit(comment + 2, message)
 
 
 def _is_rest(command: Command, lines: tuple[str, ...], comment: int) -> bool:
@@ -374,17 +368,14 @@ def late_log_folder(subject: Subject) -> Iterator[RuleHit]:
         folder = (asked.value(name) or "").rpartition("/")[0]
         if _JOB_ID.search(folder):
             message = f"{folder} contains the job id, so that it cannot exist before the job"
-            yield RuleHit(line=asked.line(name), message=message)
+            yield RuleHit(asked.line(name), message)
             return
         if not folder or "%" in folder:
             continue
         for command in subject.script.runs("mkdir"):
             if folder in [word.text.rstrip("/").removeprefix("./") for word in command.words]:
                 line = asked.line(name)
-                yield RuleHit(
-                    line=line,
-                    message=f"{folder} is created in line {command.line}: too late",
-                )
+                yield RuleHit(line, f"{folder} is created in line {command.line}: too late")
                 return
 
 
@@ -403,7 +394,7 @@ def array_log(subject: Subject) -> Iterator[RuleHit]:
         single = _ONE_ELEMENT.fullmatch(asked.value("array") or "")
         if asked.has("array") and not single and value and not value.startswith("/dev/"):
             if not any(pattern in value for pattern in ("%a", "%j", "%J")):
-                yield RuleHit(line=asked.line(name), message=f"--{name}={value} has no %a")
+                yield RuleHit(asked.line(name), f"--{name}={value} has no %a")
 
 
 def _is_notebook(script: JobScript) -> bool:
@@ -433,11 +424,9 @@ def requeue_truncates(subject: Subject) -> Iterator[RuleHit]:
     if any(option.name == "open-mode" for one in script.live_directives for option in one.options):
         return
     if asked.has("requeue"):
-        yield RuleHit(
-            line=asked.line("requeue"), message="--requeue erases the log of each attempt"
-        )
+        yield RuleHit(asked.line("requeue"), "--requeue erases the log of each attempt")
         return
     for command in (*script.runs("scontrol"), *script.task_commands):
         if asked.batch and [word.text for word in command.words[:2]] == ["scontrol", "requeue"]:
-            yield RuleHit(line=command.line, message="the requeued job erases its log")
+            yield RuleHit(command.line, "the requeued job erases its log")
             return

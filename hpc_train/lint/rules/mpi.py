@@ -17,7 +17,7 @@ from hpc_train.lint.script import (
 )
 
 _BINDING = ("--bind-to", "--map-by", "-bind-to", "-map-by", "--rankfile", "-rf", "--cpu-set")
-_OTHER_MPI = re.compile(r"\b(impi|intel-?mpi|mpich|mvapich2?|hydra)\b|I_MPI_", re.IGNORECASE)
+OTHER_MPI = re.compile(r"\b(impi|intel-?mpi|mpich|mvapich2?|hydra)\b|I_MPI_", re.IGNORECASE)
 _OPEN_MPI = re.compile(r"open-?mpi|ompi|orte|prte|hpcx|--?mca|--bind-to|--map-by", re.IGNORECASE)
 _OTHER_OPTION = re.compile(
     r"^(--?ppn|--cpu-bind|--depth|-perhost|-genv|-genvall|-env|-envall|-f|-hosts|-bootstrap|-iface)"
@@ -33,7 +33,7 @@ def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
     site = subject.context.site
     # The mpiexec of Cray PALS is another program.
     of_pals = site is not None and site.pbs is not None and site.pbs.starter == "pals"
-    if of_pals or _OTHER_MPI.search(subject.script.text) or other_system(subject.script)[1]:
+    if of_pals or OTHER_MPI.search(subject.script.text) or other_system(subject.script)[1]:
         return
     for launch in subject.script.launches:
         if launch.outer != "mpirun" or len(launch.words) < 2:
@@ -90,8 +90,7 @@ def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
         )
         if not any(text.startswith(_BINDING) for text in texts) and not hidden:
             severity: Severity | None = None if _is_open_mpi(subject) else "info"
-            message = "neither --map-by nor --bind-to"
-            yield RuleHit(line=launch.line, message=message, severity=severity)
+            yield RuleHit(launch.line, "neither --map-by nor --bind-to", severity=severity)
 
 
 @rule(
@@ -106,8 +105,7 @@ def openib(subject: Subject) -> Iterator[RuleHit]:
     for line, name, value in _mca(subject):
         gone = (name == "btl" and "openib" in value) or name.startswith("btl_openib_")
         if applies and gone:
-            message = f"{name} {value}: Open MPI 5 has no openib"
-            yield RuleHit(line=line, message=message, severity=severity)
+            yield RuleHit(line, f"{name} {value}: Open MPI 5 has no openib", severity=severity)
 
 
 @rule(
@@ -123,7 +121,7 @@ def tcp_include_and_exclude(subject: Subject) -> Iterator[RuleHit]:
         pair = [lines.get(f"{layer}_tcp_if_{kind}") for kind in ("include", "exclude")]
         if pair[0] and pair[1]:
             message = f"{layer}_tcp_if_include and {layer}_tcp_if_exclude"
-            yield RuleHit(line=max(pair[0], pair[1]), message=message)
+            yield RuleHit(max(pair[0], pair[1]), message)
 
 
 @rule(
@@ -142,7 +140,7 @@ def gone_in_five(subject: Subject) -> Iterator[RuleHit]:
         )
         if applies and old:
             message = f"Open MPI 5 has no parameter {name} {value}".rstrip()
-            yield RuleHit(line=line, message=message, severity=severity)
+            yield RuleHit(line, message, severity=severity)
 
 
 @rule(
@@ -164,7 +162,7 @@ def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
                 message = f"-np {wanted}, but the job has {slots} task{'s' * (slots > 1)}"
                 # Another MPI starts them, and they share the cores.
                 severity: Severity | None = None if _is_open_mpi(subject) else "warning"
-                yield RuleHit(line=launch.line, message=message, severity=severity)
+                yield RuleHit(launch.line, message, severity=severity)
             break
 
 
@@ -186,7 +184,7 @@ def over_tcp(subject: Subject) -> Iterator[RuleHit]:
     for line, name, value in _mca(subject):
         tcp = name == "btl" and value[:1] != "^" and "tcp" in value.split(",")
         if tcp or (name, value) == ("pml", "ob1"):
-            yield RuleHit(line=line, message=f"{name} {value} selects TCP", severity=severity)
+            yield RuleHit(line, f"{name} {value} selects TCP", severity=severity)
             return
 
 
@@ -205,7 +203,7 @@ def pmi2(subject: Subject) -> Iterator[RuleHit]:
     for launch in subject.script.launches:
         option = launch.option("mpi")
         if option and option.value in ("pmi2", "pmi1"):
-            yield RuleHit(line=option.line, message=f"Open MPI 5 does not support {option.value}")
+            yield RuleHit(option.line, f"Open MPI 5 does not support {option.value}")
 
 
 _PLACED = ("--map-by", "-map-by", "--npernode", "-npernode", "--host", "-host", "--hostfile")
@@ -235,9 +233,9 @@ def fewer_than_tasks(subject: Subject) -> Iterator[RuleHit]:
         others = script.asked.has("gpus", "gpus-per-task", "gres")
         # Tasks can be a way to request cores: only idle GPUs are certainly a mistake.
         if gpus and nodes and wanted < gpus * nodes:
-            yield RuleHit(line=runs[0].line, message=message)
+            yield RuleHit(runs[0].line, message)
         elif not (gpus and nodes) and "OMP_NUM_THREADS" not in script.text and not others:
-            yield RuleHit(line=runs[0].line, message=message, severity="info")
+            yield RuleHit(runs[0].line, message, severity="info")
 
 
 def _wanted(texts: list[str], script: JobScript) -> int | None:

@@ -32,7 +32,7 @@ def gid_index(subject: Subject) -> Iterator[RuleHit]:
         message = (
             f"NCCL_IB_GID_INDEX={found.value} disables the selection that NCCL makes since 2.21"
         )
-        yield RuleHit(line=found.line, message=message, severity="warning" if version else None)
+        yield RuleHit(found.line, message, severity="warning" if version else None)
 
 
 @rule(
@@ -52,7 +52,7 @@ def hca_prefix(subject: Subject) -> Iterator[RuleHit]:
             continue
         counted = f"; this site's nodes have {hcas} devices" if hcas else ""
         message = f"{short[0]} is a prefix of {short[0].partition(':')[0]}0{counted}"
-        yield RuleHit(line=found.line, message=message, severity="warning" if hcas else None)
+        yield RuleHit(found.line, message, severity="warning" if hcas else None)
 
 
 @rule(
@@ -67,8 +67,7 @@ def ib_range(subject: Subject) -> Iterator[RuleHit]:
     for name, low, high in (("NCCL_IB_TIMEOUT", 1, 31), ("NCCL_IB_RETRY_CNT", 0, 7)):
         for found in subject.script.exported_values(name):
             if re.fullmatch(r"-?\d{1,9}", found.value) and not low <= int(found.value) <= high:
-                message = f"{name}={found.value} is outside {low} to {high}"
-                yield RuleHit(line=found.line, message=message)
+                yield RuleHit(found.line, f"{name}={found.value} is outside {low} to {high}")
 
 
 @rule(
@@ -89,17 +88,15 @@ def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
         if value == "lo" and site and site.rendezvous.host == "loopback":
             continue
         if value == "lo" and (script.asked.nodes or 1) > 1:
-            message = f"{found.name}=lo cannot reach other nodes"
-            yield RuleHit(line=found.line, message=message, severity="error")
+            yield RuleHit(found.line, f"{found.name}=lo cannot reach other nodes", severity="error")
         elif value.startswith("^") and "lo" not in value[1:].split(","):
             if found.name.startswith("NCCL") and script.asked.nodes != 1:
-                message = f"{found.name}={value} includes lo"
-                yield RuleHit(line=found.line, message=message, severity="warning")
+                yield RuleHit(found.line, f"{found.name}={value} includes lo", severity="warning")
         elif re.fullmatch(r"=?(eth|en[opsx])\w*", value) and value.lstrip("=") != named:
             fast = fabric in ("infiniband", "slingshot")
             where = f", and this site has {fabric}" if fast else ""
             message = f"{found.name}={value} is an interface name of one cluster{where}"
-            yield RuleHit(line=found.line, message=message, severity="warning" if fast else None)
+            yield RuleHit(found.line, message, severity="warning" if fast else None)
 
 
 @rule(
@@ -130,12 +127,11 @@ def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
                 and not script.sets("NCCL_IB_HCA")
             )
             severity: Severity | None = "info" if unsure else None
-            message = f"{found.name}=1 is a debug setting"
-            yield RuleHit(line=found.line, message=message, severity=severity)
+            yield RuleHit(found.line, f"{found.name}=1 is a debug setting", severity=severity)
     for found in subject.script.exported_values("NCCL_NET"):
         if found.value.lower() == "socket" and subject.context.fabric != "ethernet":
             if subject.script.asked.nodes != 1:
-                yield RuleHit(line=found.line, message="NCCL_NET=Socket uses TCP only")
+                yield RuleHit(found.line, "NCCL_NET=Socket uses TCP only")
 
 
 def _by_libfabric(script: JobScript) -> bool:
@@ -175,8 +171,8 @@ def ucx_tcp(subject: Subject) -> Iterator[RuleHit]:
         if "tcp" in kinds and kinds <= {"tcp", "self", "sm", "cuda", "cuda_copy", "cuda_ipc"}:
             where = " although the nodes have InfiniBand" if evidence else ""
             yield RuleHit(
-                line=found.line,
-                message=f"UCX_TLS={found.value} selects TCP only{where}",
+                found.line,
+                f"UCX_TLS={found.value} selects TCP only{where}",
                 severity="warning" if evidence else None,
             )
 
@@ -200,9 +196,7 @@ def ucx_without_gpu(subject: Subject) -> Iterator[RuleHit]:
             and not value.startswith("^")
         ):
             if not re.search(r"cuda|rocm|gpu", value):
-                yield RuleHit(
-                    line=found.line, message=f"UCX_TLS={value} has no transport for GPU memory"
-                )
+                yield RuleHit(found.line, f"UCX_TLS={value} has no transport for GPU memory")
 
 
 @rule(
@@ -219,9 +213,7 @@ def gpu_aware_mpich(subject: Subject) -> Iterator[RuleHit]:
     )
     for found in script.settings("MPICH_GPU_SUPPORT_ENABLED"):
         if found.value == "1" and nccl:
-            yield RuleHit(
-                line=found.line, message="MPICH_GPU_SUPPORT_ENABLED=1 in a job that uses NCCL"
-            )
+            yield RuleHit(found.line, "MPICH_GPU_SUPPORT_ENABLED=1 in a job that uses NCCL")
 
 
 @rule(
@@ -241,7 +233,7 @@ def alt_read(subject: Subject) -> Iterator[RuleHit]:
     for found in script.settings("FI_CXI_RDZV_PROTO"):
         if found.value == "alt_read":
             message = "FI_CXI_RDZV_PROTO=alt_read without --network=disable_rdzv_get"
-            yield RuleHit(line=found.line, message=message)
+            yield RuleHit(found.line, message)
 
 
 @rule(
@@ -253,7 +245,7 @@ def alt_read(subject: Subject) -> Iterator[RuleHit]:
 )
 def obsolete(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.settings(*_OBSOLETE):
-        yield RuleHit(line=found.line, message=f"{found.name} is {_OBSOLETE[found.name]}")
+        yield RuleHit(found.line, f"{found.name} is {_OBSOLETE[found.name]}")
 
 
 @rule(
@@ -267,9 +259,7 @@ def obsolete(subject: Subject) -> Iterator[RuleHit]:
 def memhooks(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.settings("FI_MR_CACHE_MONITOR"):
         if found.value == "memhooks":
-            yield RuleHit(
-                line=found.line, message="FI_MR_CACHE_MONITOR=memhooks may hang with NCCL"
-            )
+            yield RuleHit(found.line, "FI_MR_CACHE_MONITOR=memhooks may hang with NCCL")
 
 
 @rule(
@@ -288,13 +278,13 @@ def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
         level = found.value.upper()
         if level == "TRACE" or (level == "INFO" and not limited):
             yield RuleHit(
-                line=found.line,
-                message=f"NCCL_DEBUG={found.value}",
+                found.line,
+                f"NCCL_DEBUG={found.value}",
                 severity="info" if level == "INFO" else None,
             )
     for found in subject.script.exported_values("NCCL_DEBUG_SUBSYS"):
         if found.value.upper() == "ALL":
-            yield RuleHit(line=found.line, message="NCCL_DEBUG_SUBSYS=ALL prints each collective")
+            yield RuleHit(found.line, "NCCL_DEBUG_SUBSYS=ALL prints each collective")
 
 
 @rule(
@@ -317,8 +307,8 @@ def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
         reason = "disables AWS's tuner" if efa else "replaces NCCL's own choice"
         reason = "can corrupt data" if dangerous and not efa else reason
         yield RuleHit(
-            line=found.line,
-            message=f"{found.name}={found.value} {reason}",
+            found.line,
+            f"{found.name}={found.value} {reason}",
             severity=None if efa or dangerous else "info",
         )
 
@@ -334,7 +324,7 @@ def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
 def level_as_number(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.exported_values("NCCL_NET_GDR_LEVEL", "NCCL_P2P_LEVEL"):
         if found.value.isdigit():
-            yield RuleHit(line=found.line, message=f"{found.name}={found.value} is a number")
+            yield RuleHit(found.line, f"{found.name}={found.value} is a number")
 
 
 @rule(
@@ -350,10 +340,7 @@ def wrong_value(subject: Subject) -> Iterator[RuleHit]:
         allowed = values[found.name]
         if found.value.upper() not in allowed:
             words = [word for word in allowed if not (word.isdigit() and "LOC" in allowed)]
-            yield RuleHit(
-                line=found.line,
-                message=f"{found.name}={found.value}; allowed: {', '.join(words)}",
-            )
+            yield RuleHit(found.line, f"{found.name}={found.value}; allowed: {', '.join(words)}")
 
 
 @rule(
@@ -368,7 +355,7 @@ def debug_file(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.settings("NCCL_DEBUG_FILE"):
         ranked = "%p" in found.value or "PROCID" in found.value or "RANK" in found.value
         if found.exported and found.value and not ranked and not found.value.startswith("/dev/"):
-            yield RuleHit(line=found.line, message=f"NCCL_DEBUG_FILE={found.value} has no %p")
+            yield RuleHit(found.line, f"NCCL_DEBUG_FILE={found.value} has no %p")
 
 
 @rule(
@@ -386,6 +373,4 @@ def unlimited_stack(subject: Subject) -> Iterator[RuleHit]:
         stack = any(re.fullmatch(r"-[SH]*s[SH]*", text) for text in texts)
         if stack and "unlimited" in texts and (version is None or older(version, "2.28")):
             message = f"with it, threads of NCCL {version or 'before 2.28'} have a small stack"
-            yield RuleHit(
-                line=command.line, message=message, severity="warning" if version else None
-            )
+            yield RuleHit(command.line, message, severity="warning" if version else None)

@@ -12,6 +12,7 @@ from hpc_train.lint.directives import MARKER
 from hpc_train.lint.options import is_placeholder
 from hpc_train.lint.pbs import CHUNK_RESOURCES, WITH_VALUE, PbsRequest, walltime_seconds
 from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.lint.rules.mpi import OTHER_MPI
 from hpc_train.lint.script import JobScript
 
 # Options of sbatch and of Torque -> what qsub of PBS has.
@@ -60,7 +61,7 @@ _ARRAY = re.compile(r"(\d{1,9})-(\d{1,9})(?::0*[1-9]\d{0,8})?(?:%0*[1-9]\d{0,8})
 def late_directive(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
     for line in request.directives.late if request else ():
-        yield RuleHit(line=line, message="qsub does not read this line")
+        yield RuleHit(line, "qsub does not read this line")
 
 
 @rule(
@@ -74,7 +75,7 @@ def late_directive(subject: Subject) -> Iterator[RuleHit]:
 def marked_continuation(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
     for line in request.directives.marked if request else ():
-        yield RuleHit(line=line, message="this line continues one, and qsub does not read it")
+        yield RuleHit(line, "this line continues one, and qsub does not read it")
 
 
 @rule(
@@ -97,14 +98,14 @@ def unknown_option(subject: Subject) -> Iterator[RuleHit]:
             near = nearest(name, tuple(_MEANT)) if meant is None and len(name) > 2 else ""
             message = f"qsub has no option {dashes}{name}{near}"
             advice = f"write {meant}" if meant else None
-            yield RuleHit(line=option.line, message=message, advice=advice)
+            yield RuleHit(option.line, message, advice=advice)
         elif option.letter in WITH_VALUE and not option.value:
-            yield RuleHit(line=option.line, message=f"-{option.letter} without a value")
+            yield RuleHit(option.line, f"-{option.letter} without a value")
     for line, word in request.directives.stray:
         if not is_placeholder(word):
             why = " A resource has no blanks around its =." if "=" in word else ""
             why = " A comment needs a line of its own." if word.startswith("#") else why
-            yield RuleHit(line=line, message=f"{word!r} is not an option.{why}")
+            yield RuleHit(line, f"{word!r} is not an option.{why}")
 
 
 @rule(
@@ -123,12 +124,12 @@ def misspelt_resource(subject: Subject) -> Iterator[RuleHit]:
     for one in request.resources:
         near = nearest(one.name, known) if one.name not in known else ""
         if near:
-            yield RuleHit(line=one.line, message=f"-l {one.name}{near}")
+            yield RuleHit(one.line, f"-l {one.name}{near}")
     select = request.resource("select")
     for name in {name for chunk in request.chunks for name in chunk.resources}:
         near = nearest(name, CHUNK_RESOURCES) if name not in (*CHUNK_RESOURCES, *_OF_SITES) else ""
         if near and select is not None:
-            yield RuleHit(line=select.line, message=f"select: {name}{near}")
+            yield RuleHit(select.line, f"select: {name}{near}")
 
 
 @rule(
@@ -148,13 +149,13 @@ def refused_value(subject: Subject) -> Iterator[RuleHit]:
             pattern, allowed = _VALUES[option.letter]
             if not pattern.fullmatch(option.value):
                 message = f"-{option.letter} {option.value}: allowed are {allowed}"
-                yield RuleHit(line=option.line, message=message)
+                yield RuleHit(option.line, message)
         elif option.letter == "J":
             match = _ARRAY.fullmatch(option.value)
             if match is not None and int(match[1]) < int(match[2]):
                 continue
             message = f"-J {option.value}: an array is FIRST-LAST[:STEP][%RUNNING]"
-            yield RuleHit(line=option.line, message=message)
+            yield RuleHit(option.line, message)
 
 
 @rule(
@@ -172,7 +173,7 @@ def form_of_select(subject: Subject) -> Iterator[RuleHit]:
     if request is None or select is None:
         return
     if not select.value:
-        yield RuleHit(line=select.line, message="select without a value: no blanks around =")
+        yield RuleHit(select.line, "select without a value: no blanks around =")
     for chunk in request.chunks:
         if is_placeholder(chunk.text) or "$" in chunk.text:
             continue
@@ -181,15 +182,13 @@ def form_of_select(subject: Subject) -> Iterator[RuleHit]:
         ]
         if "ppn" in chunk.resources:
             message = f"select={chunk.text}: a chunk has no ppn; ranks are mpiprocs, cores ncpus"
-            yield RuleHit(line=select.line, message=message)
+            yield RuleHit(select.line, message)
         elif wrong:
-            message = f"select={chunk.text}: {wrong[0]!r} has no value"
-            yield RuleHit(line=select.line, message=message)
+            yield RuleHit(select.line, f"select={chunk.text}: {wrong[0]!r} has no value")
         elif chunk.count == 0:
-            yield RuleHit(line=select.line, message=f"select={chunk.text}: no chunk is requested")
+            yield RuleHit(select.line, f"select={chunk.text}: no chunk is requested")
         elif chunk.count is None:
-            message = f"select={chunk.text}: a chunk is NUMBER:RESOURCE=VALUE:…"
-            yield RuleHit(line=select.line, message=message)
+            yield RuleHit(select.line, f"select={chunk.text}: a chunk is NUMBER:RESOURCE=VALUE:…")
 
 
 @rule(
@@ -208,11 +207,10 @@ def form_of_walltime(subject: Subject) -> Iterator[RuleHit]:
         return
     seconds = walltime_seconds(text)
     if seconds is None:
-        yield RuleHit(line=found.line, message=f"walltime={text}: PBS refuses it")
+        yield RuleHit(found.line, f"walltime={text}: PBS refuses it")
     elif text.count(":") < 2:
         minutes, rest = divmod(seconds, 60)
-        message = f"walltime={text} is {minutes} min {rest} s"
-        yield RuleHit(line=found.line, message=message, severity="info")
+        yield RuleHit(found.line, f"walltime={text} is {minutes} min {rest} s", severity="info")
 
 
 @rule(
@@ -233,7 +231,7 @@ def memory_in_bytes(subject: Subject) -> Iterator[RuleHit]:
         found += [(name, value, select.line) for name, value in chunk.resources.items() if select]
     for name, value, line in found:
         if name in ("mem", "vmem", "pmem", "pvmem") and re.fullmatch(r"\d{1,7}", value):
-            yield RuleHit(line=line, message=f"{name}={value} is {value} bytes")
+            yield RuleHit(line, f"{name}={value} is {value} bytes")
 
 
 @rule(
@@ -251,7 +249,7 @@ def select_with_totals(subject: Subject) -> Iterator[RuleHit]:
     for name in ("nodes", "ncpus", "ngpus", "mpiprocs", "ompthreads", "mem"):
         total = request.resource(name)
         if total is not None:
-            yield RuleHit(line=total.line, message=f"-l select and -l {name}")
+            yield RuleHit(total.line, f"-l select and -l {name}")
 
 
 _OPEN_MPI = re.compile(r"open-?mpi|ompi|hpcx|--?mca|--bind-to|--map-by|PBS_NODEFILE", re.IGNORECASE)
@@ -284,7 +282,7 @@ def output_at_the_end(subject: Subject) -> Iterator[RuleHit]:
     redirected = any(one.redirects or one.ending == "|" for one in commands)
     if request.directives.last("k") is None and not redirected:
         line = next((one.line for one in request.directives.options if one.letter in "oej"), 1)
-        yield RuleHit(line=line, message="PBS writes the log at the end of the job")
+        yield RuleHit(line, "PBS writes the log at the end of the job")
 
 
 @rule(
@@ -297,7 +295,7 @@ def output_at_the_end(subject: Subject) -> Iterator[RuleHit]:
 )
 def pbsdsh_hides(subject: Subject) -> Iterator[RuleHit]:
     for command in subject.script.runs("pbsdsh"):
-        yield RuleHit(line=command.line, message="pbsdsh does not return the failure of a task")
+        yield RuleHit(command.line, "pbsdsh does not return the failure of a task")
 
 
 @rule(
@@ -315,7 +313,7 @@ def no_change_of_folder(subject: Subject) -> Iterator[RuleHit]:
     for launch in script.launches:
         word = next((one.text for one in launch.words if _RELATIVE.fullmatch(one.text)), "")
         if word and not any(line <= launch.line for line in folders):
-            yield RuleHit(line=launch.line, message=f"{word} is looked for in the home folder")
+            yield RuleHit(launch.line, f"{word} is looked for in the home folder")
             return
 
 
@@ -331,7 +329,7 @@ def whole_environment(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
     option = request.directives.last("V") if request else None
     if option is not None:
-        yield RuleHit(line=option.line, message="the job gets all variables of the shell")
+        yield RuleHit(option.line, "the job gets all variables of the shell")
 
 
 @rule(
@@ -346,7 +344,7 @@ def two_schedulers(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if script.pbs is not None and script.directives:
         first = script.directives[0].line
-        yield RuleHit(line=first, message=f"{MARKER} beside #PBS")
+        yield RuleHit(first, f"{MARKER} beside #PBS")
 
 
 @rule(
@@ -369,7 +367,7 @@ def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
         message = f"`{match[1].strip()}` is a comment to qsub"
         if match[1][0].isspace() and match[1].strip() == "#PBS":
             message = "an indented #PBS is a comment to qsub"
-        yield RuleHit(line=number, message=message, severity=severity)
+        yield RuleHit(number, message, severity=severity)
 
 
 @rule(
@@ -377,8 +375,8 @@ def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
     "error",
     "ranks that do not fit the request",
     why="Open MPI starts as many ranks as $PBS_NODEFILE has lines, one for each mpiprocs of a "
-    "chunk, and refuses more; without mpiprocs a chunk has one. Only scripts that name Open MPI "
-    "are checked: the mpiexec of Cray (PALS), Intel and MPICH counts otherwise.",
+    "chunk, and refuses more; without mpiprocs a chunk has one. The mpiexec of Cray (PALS), Intel "
+    "and MPICH counts otherwise.",
     advice="request mpiprocs for each rank of a node: -l select=2:ncpus=32:mpiprocs=4",
 )
 def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
@@ -393,9 +391,13 @@ def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
         ranks, slots = _number(script, texts, _RANKS), request.ranks
         if ranks is None or slots is None or _OWN_SLOTS.search(" ".join(texts)):
             continue
-        if ranks > slots and _OPEN_MPI.search(script.text):
+        named = _OPEN_MPI.search(script.text)
+        other = OTHER_MPI.search(script.text) or any("file" in text for text in texts)
+        if ranks > slots and (named or (launch.command.program == "mpirun" and not other)):
             found = f"{slots} slot{'' if slots == 1 else 's'} (mpiprocs)"
-            yield RuleHit(line=launch.line, message=f"{ranks} ranks, but the request has {found}")
+            message = f"{ranks} ranks, but the request has {found}"
+            message += "" if named else ", and Open MPI starts no more"
+            yield RuleHit(launch.line, message, severity=None if named else "warning")
 
 
 def _number(script: JobScript, texts: list[str], names: tuple[str, ...]) -> int | None:
@@ -420,7 +422,7 @@ def srun_on_pbs(subject: Subject) -> Iterator[RuleHit]:
         return
     for launch in script.launches:
         if launch.outer == "srun" and not script.around(launch.command):
-            yield RuleHit(line=launch.line, message="srun belongs to Slurm")
+            yield RuleHit(launch.line, "srun belongs to Slurm")
 
 
 @rule(
@@ -438,7 +440,7 @@ def chunks_packed(subject: Subject) -> Iterator[RuleHit]:
     if request is None or select is None or request.resource("place") is not None:
         return
     if (request.nodes or 1) > 1 and not _whole(subject, request):
-        yield RuleHit(line=select.line, message=f"{request.nodes} chunks without place=scatter")
+        yield RuleHit(select.line, f"{request.nodes} chunks without place=scatter")
 
 
 def _whole(subject: Subject, request: PbsRequest) -> bool:

@@ -49,9 +49,7 @@ def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
     for launch in rank_launches(script):
         for word in launch.command.words:
             for name in _early(word.expanded, script.asked.nodes):
-                yield RuleHit(
-                    line=word.line, message=f"${name} expands here, to 0, not in the task"
-                )
+                yield RuleHit(word.line, f"${name} expands here, to 0, not in the task")
     for found in script.assignments:
         # A path may contain any number: it passes no rank.
         if found.inside == "task" or found.name in _TASK_VARIABLES or "/" in found.value:
@@ -60,9 +58,7 @@ def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
             continue
         for name in _early(found.word.expanded, script.asked.nodes):
             if found.exported or _STARTS_RANKS.search(found.value):
-                yield RuleHit(
-                    line=found.line, message=f"${name} expands here, to 0, not in the task"
-                )
+                yield RuleHit(found.line, f"${name} expands here, to 0, not in the task")
 
 
 def _early(names: tuple[str, ...], nodes: int | None) -> Iterator[str]:
@@ -90,8 +86,7 @@ def never_expanded(subject: Subject) -> Iterator[RuleHit]:
         for word in launch.command.words:
             for name in word.held:
                 if re.match(r"SLURM_|MASTER_(ADDR|PORT)$|(LOCAL_|NODE_)?RANK$", name):
-                    message = f"the program gets the literal text ${name}"
-                    yield RuleHit(line=word.line, message=message)
+                    yield RuleHit(word.line, f"the program gets the literal text ${name}")
 
 
 @rule(
@@ -114,7 +109,7 @@ def address_of_hostname(subject: Subject) -> Iterator[RuleHit]:
             picked = re.search(r"\||srun", value)
             severity: Severity | None = "info" if picked else None
             message = f"hostname {asks[1]} may print a loopback address, or several addresses"
-            yield RuleHit(line=line, message=message, severity=severity)
+            yield RuleHit(line, message, severity=severity)
 
 
 _PORT = re.compile(r":(?:\d{1,5}|\$(?:\w+|\{.*|\(\(.*))$")
@@ -155,7 +150,7 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
     for line, name, value in _addresses(script):
         if re.search(r"\|\|\s*echo\s+[\"']?(?:localhost|127\.0\.0\.1)", value):
             message = f"{name} falls back to localhost, which is a different host on every node"
-            yield RuleHit(line=line, message=message, severity="warning")
+            yield RuleHit(line, message, severity="warning")
     # In a branch, it may be the fallback for a run outside Slurm, or on one node.
     only = len(addresses) == 1 and not depends(script.around(addresses[0]))
     for found in addresses if only else ():
@@ -166,7 +161,7 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
         default = re.fullmatch(r"\$\{MASTER_\w+:?[-=](?:localhost|127\.0\.0\.1)\}", found.value)
         if local or own or default:
             message = f"MASTER_ADDR={found.value} is a different host on every node"
-            yield RuleHit(line=found.line, message=message)
+            yield RuleHit(found.line, message)
     yield from _fixed_hosts(script)
 
 
@@ -181,10 +176,10 @@ def _fixed_hosts(script: JobScript) -> Iterator[RuleHit]:
             several = launch.flags.get("nnodes") not in (None, "1")
             if several and host in ("localhost", "127.0.0.1"):
                 message = f"--{name} {value} is a different host on every node"
-                yield RuleHit(line=launch.starter_line, message=message)
+                yield RuleHit(launch.starter_line, message)
             elif several and _HOST.fullmatch(host) and not script.asked.has("nodelist"):
                 message = f"--{name} {value} is a fixed host, which the job may not get"
-                yield RuleHit(line=launch.starter_line, message=message, severity="warning")
+                yield RuleHit(launch.starter_line, message, severity="warning")
 
 
 @rule(
@@ -202,7 +197,7 @@ def no_address(subject: Subject) -> Iterator[RuleHit]:
         several = (flag_number(launch, script, "nnodes") or 1) > 1
         if several and not given and not launch.hides:
             message = "neither --rdzv-endpoint nor --master-addr for several nodes"
-            yield RuleHit(line=launch.starter_line, message=message)
+            yield RuleHit(launch.starter_line, message)
 
 
 @rule(
@@ -223,15 +218,14 @@ def launch_node_address(subject: Subject) -> Iterator[RuleHit]:
                 else "is not set in the batch script"
             )
             yield RuleHit(
-                line=found.line,
-                message=f"SLURM_LAUNCH_NODE_IPADDR {effect}",
+                found.line,
+                f"SLURM_LAUNCH_NODE_IPADDR {effect}",
                 severity="warning" if inside else None,
             )
     for launch in rank_launches(subject.script):
         words = launch.command.words
         if any("SLURM_LAUNCH_NODE_IPADDR" in word.expanded for word in words):
-            message = "SLURM_LAUNCH_NODE_IPADDR is not set in the batch script"
-            yield RuleHit(line=launch.line, message=message)
+            yield RuleHit(launch.line, "SLURM_LAUNCH_NODE_IPADDR is not set in the batch script")
 
 
 @rule(
@@ -249,11 +243,10 @@ def nodelist_as_name(subject: Subject) -> Iterator[RuleHit]:
     severity: Severity | None = None if script.asked.nodes else "warning"
     for line, name, value in _addresses(script):
         if _HOSTLIST.search(value) and not re.search(r"scontrol|python|nodeset", value):
-            message = "a hostlist expression is not a host name"
-            yield RuleHit(line=line, message=message, severity=severity)
+            yield RuleHit(line, "a hostlist expression is not a host name", severity=severity)
         elif _several_names(value, script):
             message = f"{name} has the names of all nodes, one per line: the first is | head -n 1"
-            yield RuleHit(line=line, message=message, severity=severity)
+            yield RuleHit(line, message, severity=severity)
 
 
 _ONE_VARIABLE = re.compile(r"\$\{?(\w+)(?:\[0\])?\}?")
@@ -303,7 +296,7 @@ def different_on_nodes(subject: Subject) -> Iterator[RuleHit]:
         ]
         wrong = [text for text in texts if re.search(r"RANDOM|\$\((?:date|shuf|uuidgen)|`", text)]
         if chance and wrong:
-            yield RuleHit(line=launch.starter_line, message=f"{wrong[0]} differs on every node")
+            yield RuleHit(launch.starter_line, f"{wrong[0]} differs on every node")
 
 
 @rule(
@@ -324,7 +317,7 @@ def world_of_nodes(subject: Subject) -> Iterator[RuleHit]:
             message = (
                 f"WORLD_SIZE={found.value} is {asked.nodes}, but the job has {asked.tasks} tasks"
             )
-            yield RuleHit(line=found.line, message=message)
+            yield RuleHit(found.line, message)
 
 
 @rule(
@@ -341,7 +334,7 @@ def port_of_array(subject: Subject) -> Iterator[RuleHit]:
         return
     for line, text in _ports(subject):
         if "SLURM_ARRAY_JOB_ID" in text and "ARRAY_TASK_ID" not in text:
-            yield RuleHit(line=line, message=f"the port {text} is the same for all elements")
+            yield RuleHit(line, f"the port {text} is the same for all elements")
 
 
 _RANK = re.compile(r"\$\{?(SLURM_NODEID|SLURM_PROCID)\}?")
@@ -377,13 +370,13 @@ def no_machine_rank(subject: Subject) -> Iterator[RuleHit]:
             several = launch.outer == "srun" and (nodes_of(launch, script) or 1) > 1
             if several and "machine-rank" not in launch.flags:
                 message = "no --machine_rank: every node takes that of the configuration file"
-                yield RuleHit(line=launch.starter_line, message=message, severity="warning")
+                yield RuleHit(launch.starter_line, message, severity="warning")
             continue
         if machines is None or machines < 2:
             continue
         said = _wrong_rank(launch, script)
         if said:
-            yield RuleHit(line=launch.starter_line, message=said.format(machines))
+            yield RuleHit(launch.starter_line, said.format(machines))
 
 
 def _wrong_rank(launch: LaunchCommand, script: JobScript) -> str:
@@ -426,7 +419,7 @@ def no_hostfile(subject: Subject) -> Iterator[RuleHit]:
         if _HOSTS & set(launch.flags) or launch.hides or launch.opaque:
             continue
         message = f"deepspeed without --hostfile in a job of {nodes} nodes"
-        yield RuleHit(line=launch.starter_line, message=message)
+        yield RuleHit(launch.starter_line, message)
 
 
 def _without_slots(hosts: str, launch: LaunchCommand, script: JobScript) -> Iterator[RuleHit]:
@@ -438,11 +431,11 @@ def _without_slots(hosts: str, launch: LaunchCommand, script: JobScript) -> Iter
         slots, gpus = re.search(r"slots=(\d{1,3})\b", line), script.asked.gpus_per_node
         if match[1] != "|":
             message = f"{hosts} has no slots=N: Hostfile contains a bad entry"
-            yield RuleHit(line=launch.starter_line, message=message)
+            yield RuleHit(launch.starter_line, message)
         elif slots and gpus and int(slots[1]) != gpus:
             message = f"{slots[0]} in {hosts}, but {gpus} GPUs on a node"
             few: Severity | None = "warning" if int(slots[1]) < gpus else None
-            yield RuleHit(line=launch.starter_line, message=message, severity=few)
+            yield RuleHit(launch.starter_line, message, severity=few)
 
 
 @rule(
@@ -473,15 +466,14 @@ def one_after_another(subject: Subject) -> Iterator[RuleHit]:
         if command.ending not in ("\n", ";") or not _MEETS.search(text) or behind:
             continue
         if repeats(script.around(command)) and not _goes_on(script):
-            message = f"{command.program} runs in the foreground of its loop"
-            yield RuleHit(line=command.line, message=message)
+            yield RuleHit(command.line, f"{command.program} runs in the foreground of its loop")
 
 
 def _goes_on(script: JobScript) -> bool:
     """Whether a loop, or a command in one, runs in the background."""
     return any(
-        command.ending == "&" and (command.program == "done" or repeats(blocks))
-        for command, blocks in script.blocks.items()
+        command.ending == "&" and (command.program == "done" or repeats(script.around(command)))
+        for command in script.commands
     )
 
 
@@ -526,9 +518,7 @@ def fixed_port(subject: Subject) -> Iterator[RuleHit]:
             )
             shared = text == "29500" or script.asked.has("array")
             severity: Severity | None = None if shared and (each or 0) < 8 else "info"
-            yield RuleHit(
-                line=line, message=f"port {text} is the same for every job", severity=severity
-            )
+            yield RuleHit(line, f"port {text} is the same for every job", severity=severity)
 
 
 def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
@@ -561,7 +551,7 @@ def ephemeral_port(subject: Subject) -> Iterator[RuleHit]:
             low, high = chosen
             if low != high:
                 message = f"ports {low} to {high} are partly ephemeral (32768 to 60999)"
-                yield RuleHit(line=found.line, message=message)
+                yield RuleHit(found.line, message)
 
 
 def _range(text: str) -> tuple[int, int] | None:
@@ -598,7 +588,7 @@ def low_port(subject: Subject) -> Iterator[RuleHit]:
     for line, text in _ports(subject):
         low = _lowest(text)
         if low is not None and low < _FIRST:
-            yield RuleHit(line=line, message=f"the port {text} can be as low as {low}")
+            yield RuleHit(line, f"the port {text} can be as low as {low}")
 
 
 def _lowest(text: str) -> int | None:

@@ -23,7 +23,7 @@ def _both(asked: RequestedResources, names: tuple[str, ...], why: str) -> Iterat
     there = [name for name in names if asked.has(name)]
     if len(there) > 1:
         named = " and ".join(f"--{name}" for name in there)
-        yield RuleHit(line=asked.line(*there), message=f"{named}: {why}")
+        yield RuleHit(asked.line(*there), f"{named}: {why}")
 
 
 @rule(
@@ -43,7 +43,7 @@ def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
     kinds = {one.kind for one in (*first, *second)}
     if len(kinds) > 1 or sum(g.count for g in first) != sum(g.count for g in second):
         line = asked.line("gres", "gpus-per-node")
-        yield RuleHit(line=line, message=f"--gres={given}, but --gpus-per-node={again}")
+        yield RuleHit(line, f"--gres={given}, but --gpus-per-node={again}")
 
 
 @rule(
@@ -69,11 +69,11 @@ def gpus_per_task(subject: Subject) -> Iterator[RuleHit]:
         return
     message = "--gpus-per-task hides the GPUs of a node from one another"
     if asked.has("gpus-per-task") and "none" not in bind:
-        yield RuleHit(line=asked.line("gpus-per-task"), message=message)
+        yield RuleHit(asked.line("gpus-per-task"), message)
     for step in steps:
         own = step.option("gpu-bind", "tres-bind")
         if step.option("gpus-per-task") and "none" not in f"{bind} {own.value if own else ''}":
-            yield RuleHit(line=step.line, message=message)
+            yield RuleHit(step.line, message)
 
 
 @rule(
@@ -112,7 +112,7 @@ def cpus_twice(subject: Subject) -> Iterator[RuleHit]:
 def no_time(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if asked.batch and asked.options and not asked.has("time"):
-        yield RuleHit(line=1, message="no --time: the partition's default applies")
+        yield RuleHit(1, "no --time: the partition's default applies")
 
 
 @rule(
@@ -125,8 +125,7 @@ def no_time(subject: Subject) -> Iterator[RuleHit]:
 def more_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
     for launch, tasks, gpus in _srun_ranks(subject):
         if tasks > gpus:
-            message = f"{tasks} ranks on a node, but {gpus} GPU{'s' * (gpus > 1)}"
-            yield RuleHit(line=launch.line, message=message)
+            yield RuleHit(launch.line, f"{tasks} ranks on a node, but {gpus} GPU{'s' * (gpus > 1)}")
 
 
 @rule(
@@ -145,7 +144,7 @@ def fewer_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
             # Below srun, Lightning starts no ranks itself.
             waits = _LIGHTNING.search(subject.script.text) and devices and int(devices[1]) > tasks
             severity: Severity | None = "warning" if waits else None
-            yield RuleHit(line=launch.line, message=message, severity=severity)
+            yield RuleHit(launch.line, message, severity=severity)
 
 
 _LIGHTNING = re.compile(r"--trainer\.(?:devices|num_nodes)|lightning", re.IGNORECASE)
@@ -168,7 +167,7 @@ def lightning_tasks(subject: Subject) -> Iterator[RuleHit]:
     ]
     if _LIGHTNING.search(script.text) and steps and not steps[0].option("ntasks-per-node"):
         message = f"Lightning refuses --ntasks={asked.tasks} without --ntasks-per-node"
-        yield RuleHit(line=asked.line("ntasks"), message=message)
+        yield RuleHit(asked.line("ntasks"), message)
 
 
 @rule(
@@ -186,7 +185,7 @@ def gpus_of_unknown_tasks(subject: Subject) -> Iterator[RuleHit]:
     if not asked.has("nodes") or asked.has("cpus-per-task"):
         each = asked.value("gpus-per-task")
         message = f"--gpus-per-task={each}, and neither --ntasks nor --gpus"
-        yield RuleHit(line=asked.line("gpus-per-task"), message=message)
+        yield RuleHit(asked.line("gpus-per-task"), message)
 
 
 @rule(
@@ -205,13 +204,12 @@ def component(subject: Subject) -> Iterator[RuleHit]:
     steps = [launch for launch in rank_launches(script) if launch.outer == "srun"]
     for launch in steps:
         if not launch.option("het-group"):
-            message = "this step runs in component 0, which has no GPUs"
-            yield RuleHit(line=launch.line, message=message)
+            yield RuleHit(launch.line, "this step runs in component 0, which has no GPUs")
     groups = [option.value for one in steps if (option := one.option("het-group"))]
     for found in script.settings("MASTER_ADDR"):
         if groups and re.search(r"SLURM_(?:JOB_)?NODELIST\b", found.value) and "0" not in groups:
             message = f"MASTER_ADDR is in component 0, the ranks are in {groups[0]}"
-            yield RuleHit(line=found.line, message=message)
+            yield RuleHit(found.line, message)
 
 
 _FOR_GPUS = ("gpus", "gres", "gpus-per-node", "gpus-per-task")
@@ -243,7 +241,7 @@ def tasks_do_not_agree(subject: Subject) -> Iterator[RuleHit]:
     nodes, tasks, each = asked.nodes, asked.tasks, asked.tasks_per_node
     if nodes and tasks and each and nodes * each != tasks:
         message = f"--ntasks={tasks}, but {nodes} nodes x {each} tasks are {nodes * each}"
-        yield RuleHit(line=asked.line("ntasks", "ntasks-per-node"), message=message)
+        yield RuleHit(asked.line("ntasks", "ntasks-per-node"), message)
 
 
 @rule(
@@ -258,7 +256,7 @@ def exclusive_without_memory(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if asked.has("exclusive") and not asked.has(*_MEMORY):
         line = asked.line("exclusive")
-        yield RuleHit(line=line, message="--exclusive, but the memory is the partition's default")
+        yield RuleHit(line, "--exclusive, but the memory is the partition's default")
 
 
 @rule(
@@ -273,7 +271,7 @@ def gpus_of_the_job(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if asked.has("gpus") and (asked.nodes or 1) > 1 and not asked.has("gpus-per-node"):
         line = asked.line("gpus")
-        yield RuleHit(line=line, message="--gpus does not fix the number of GPUs per node")
+        yield RuleHit(line, "--gpus does not fix the number of GPUs per node")
 
 
 _NAME = re.compile(r"([a-z]{1,9})=?(\d{0,9})")
@@ -296,8 +294,8 @@ def almost_gpu(subject: Subject) -> Iterator[RuleHit]:
             meant = "" if is_unknown(request) else _meant(request)
             if meant:
                 yield RuleHit(
-                    line=option.line,
-                    message=f"--gres={option.value}: did you mean {meant}?",
+                    option.line,
+                    f"--gres={option.value}: did you mean {meant}?",
                     advice=f"write {meant} instead of {request}",
                 )
 
@@ -334,8 +332,7 @@ def memory_without_unit(subject: Subject) -> Iterator[RuleHit]:
     for name, least in _LEAST.items():
         value = asked.value(name) or ""
         if re.fullmatch(r"\d{1,9}", value) and 0 < int(value) < least:
-            message = f"--{name}={value} is {int(value)} MB"
-            yield RuleHit(line=asked.line(name), message=message)
+            yield RuleHit(asked.line(name), f"--{name}={value} is {int(value)} MB")
 
 
 @rule(
@@ -357,7 +354,7 @@ def contradicting_gpus(subject: Subject) -> Iterator[RuleHit]:
         message = (
             f"--gpus={total[1]}, but {tasks} tasks x {each[1]} GPUs are {int(tasks) * each[1]}"
         )
-        yield RuleHit(line=asked.line("gpus", "gpus-per-task", "ntasks"), message=message)
+        yield RuleHit(asked.line("gpus", "gpus-per-task", "ntasks"), message)
 
 
 def _against_nodes(asked: RequestedResources, kind: str, total: int) -> Iterator[RuleHit]:
@@ -371,15 +368,15 @@ def _against_nodes(asked: RequestedResources, kind: str, total: int) -> Iterator
     named = f"--{option}={text}"
     line = asked.line("gpus", option)
     if bool(kind) != bool(each[0]):
-        yield RuleHit(line=line, message=f"{named} and --gpus: only one of them names a type")
+        yield RuleHit(line, f"{named} and --gpus: only one of them names a type")
     elif kind != each[0]:
         return
     elif total % each[1]:
-        yield RuleHit(line=line, message=f"--gpus={total} is not a multiple of {named}")
+        yield RuleHit(line, f"--gpus={total} is not a multiple of {named}")
     elif not _fits(asked.value("nodes"), total // each[1]):
         nodes = asked.value("nodes")
         needs = f"needs {total // each[1]} node{'s' * (total != each[1])}, not {nodes}"
-        yield RuleHit(line=line, message=f"--gpus={total} with {named} {needs}")
+        yield RuleHit(line, f"--gpus={total} with {named} {needs}")
 
 
 def _gpus(text: str | None) -> tuple[str, int] | None:

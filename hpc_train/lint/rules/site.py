@@ -19,7 +19,7 @@ from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.plans.queue_limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.partition import ANY, Partition, Select
-from hpc_train.sites.profile import SiteProfile
+from hpc_train.sites.profile import PbsDialect, SiteProfile
 
 _GPU_OPTIONS = ("gpus-per-node", "gres", "gpus")
 
@@ -76,7 +76,7 @@ def over_limits(
         there = [name for name in options if asked.has(name)]
         size_text = shown or (asked.value(there[0]) if there else wanted)
         message = f"{' x '.join(map(word, there))}: {size_text}, but {who} {most}"
-        yield RuleHit(line=asked.line(*options), message=message)
+        yield RuleHit(asked.line(*options), message)
 
 
 def _partition(site: SiteProfile, asked: RequestedResources) -> PartitionEntry | None:
@@ -115,13 +115,17 @@ _SIMILAR: Severity = "info"
 _NAMED_LAUNCHERS = ("mpirun", "torchrun", "accelerate", "deepspeed")
 
 
-def _site(subject: Subject) -> SiteProfile | None:
-    site = subject.context.site
-    return (
-        site
-        if site and find_batch_system(site.scheduler).steps and subject.script.asked.batch
-        else None
-    )
+def _at_slurm(
+    check: Callable[[SiteProfile, RequestedResources], Iterator[RuleHit]],
+) -> Callable[[Subject], Iterator[RuleHit]]:
+    """Return the check of a script with directives of Slurm for a site that has Slurm."""
+
+    def checked(subject: Subject) -> Iterator[RuleHit]:
+        site, asked = subject.context.site, subject.script.asked
+        if site and find_batch_system(site.scheduler).steps and asked.batch:
+            yield from check(site, asked)
+
+    return checked
 
 
 @rule(
@@ -133,11 +137,11 @@ def _site(subject: Subject) -> SiteProfile | None:
     "partitions that a constraint or an account selects, it does not know Slurm's names for them.",
     advice="name one of the site's partitions",
 )
-def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
-    site, asked = _site(subject), subject.script.asked
+@_at_slurm
+def unknown_partition(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
     given = asked.value("partition")
-    names = known_partitions(site) if site else ()
-    if site is None or not names or not given or "$" in given:
+    names = known_partitions(site)
+    if not names or not given or "$" in given:
         return
     # The entries that a constraint or an account selects; Slurm's names of them are not known.
     others = tuple(one.name for one in site.partitions if _select(one).partition is None)
@@ -147,7 +151,7 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
                 message = f"jobs on {site.name} select {name} by constraint or account"
                 advice = f"hpctrain site show {site.name} prints what selects it"
                 line = asked.line("partition")
-                yield RuleHit(line=line, message=message, advice=advice, severity=_SIMILAR)
+                yield RuleHit(line, message, advice=advice, severity=_SIMILAR)
         return
     is_open = has_open_partitions(site)
     for name in given.split(","):
@@ -156,7 +160,7 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
             message = f"{site.name} has no partition {name!r}{near}"
             advice = f"known: {', '.join(sorted(names))}"
             line, severity = asked.line("partition"), _SIMILAR if is_open else None
-            yield RuleHit(line=line, message=message, advice=advice, severity=severity)
+            yield RuleHit(line, message, advice=advice, severity=severity)
 
 
 @rule(
@@ -167,10 +171,8 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
     "quality of service allows is refused, or waits forever.",
     advice="request less, or choose a partition with higher limits",
 )
-def over_the_limit(subject: Subject) -> Iterator[RuleHit]:
-    site, asked = _site(subject), subject.script.asked
-    if site is None:
-        return
+@_at_slurm
+def over_the_limit(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
     yield from over_limits(site, asked, lambda name: f"--{name}")
 
 
@@ -193,13 +195,13 @@ def forbidden_launcher(subject: Subject) -> Iterator[RuleHit]:
         for name in _launchers(launch, site):
             if name in words.forbidden:
                 message = f"{site.name} forbids {name}: {words.forbidden[name]}"
-                yield RuleHit(line=launch.line, message=message, advice=advice)
+                yield RuleHit(launch.line, message, advice=advice)
             elif name in words.warned:
                 message = f"{site.name} advises against {name}: {words.warned[name]}"
-                yield RuleHit(line=launch.line, message=message, advice=advice, severity="warning")
+                yield RuleHit(launch.line, message, advice=advice, severity="warning")
             elif name in _NAMED_LAUNCHERS and name not in words.allowed:
                 message = f"the profile of {site.name} does not offer {name}"
-                yield RuleHit(line=launch.line, message=message, advice=advice, severity="warning")
+                yield RuleHit(launch.line, message, advice=advice, severity="warning")
 
 
 def _launchers(launch: LaunchCommand, site: SiteProfile) -> tuple[str, ...]:
@@ -218,11 +220,11 @@ def _launchers(launch: LaunchCommand, site: SiteProfile) -> tuple[str, ...]:
     why="The site refuses jobs without an account, unless SBATCH_ACCOUNT is set at submission.",
     advice="add #SBATCH --account=NAME",
 )
-def no_account(subject: Subject) -> Iterator[RuleHit]:
-    site, asked = _site(subject), subject.script.asked
-    required = site and (site.account.required or "account" in site.required)
-    if site and required and not asked.has("account"):
-        yield RuleHit(line=1, message=f"{site.name} requires an account")
+@_at_slurm
+def no_account(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
+    required = site.account.required or "account" in site.required
+    if required and not asked.has("account"):
+        yield RuleHit(1, f"{site.name} requires an account")
 
 
 @rule(
@@ -233,11 +235,11 @@ def no_account(subject: Subject) -> Iterator[RuleHit]:
     "it.",
     advice="leave the option out",
 )
-def memory_forbidden(subject: Subject) -> Iterator[RuleHit]:
-    site, asked = _site(subject), subject.script.asked
+@_at_slurm
+def memory_forbidden(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
     for name in ("mem", "mem-per-cpu", "mem-per-gpu"):
-        if site and site.mem_request == "forbidden" and asked.has(name):
-            yield RuleHit(line=asked.line(name), message=f"{site.name} forbids --{name}")
+        if site.mem_request == "forbidden" and asked.has(name):
+            yield RuleHit(asked.line(name), f"{site.name} forbids --{name}")
 
 
 @rule(
@@ -248,20 +250,17 @@ def memory_forbidden(subject: Subject) -> Iterator[RuleHit]:
     "allocates none.",
     advice="use the option of the site's profile",
 )
-def other_gpu_request(subject: Subject) -> Iterator[RuleHit]:
-    site, asked = _site(subject), subject.script.asked
-    if site is None:
-        return
+@_at_slurm
+def other_gpu_request(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
     ways = [name for name in ("gpus-per-node", "gpus", "gpus-per-task") if asked.has(name)]
     gres = "gpu" in (asked.value("gres") or "")
     if site.gpu_request == "gres" and ways and not gres:
         kind = "TYPE:" if site.gpu_request_typed else ""
-        message = f"{site.name} requests GPUs with --gres=gpu:{kind}N"
-        yield RuleHit(line=asked.line(*ways), message=message)
+        yield RuleHit(asked.line(*ways), f"{site.name} requests GPUs with --gres=gpu:{kind}N")
     if site.gpu_request == "none":
         for name in (*ways, *(["gres"] if gres else [])):
             message = f"--{name}: the partitions of {site.name} allocate GPUs without an option"
-            yield RuleHit(line=asked.line(name), message=message, advice="leave the option out")
+            yield RuleHit(asked.line(name), message, advice="leave the option out")
 
 
 @rule(
@@ -271,16 +270,14 @@ def other_gpu_request(subject: Subject) -> Iterator[RuleHit]:
     why="The site refuses jobs without this option, regardless of Slurm's own default.",
     advice="add the option, or set its variable SBATCH_… at submission",
 )
-def required_option(subject: Subject) -> Iterator[RuleHit]:
-    site, asked = _site(subject), subject.script.asked
-    if site is None:
-        return
+@_at_slurm
+def required_option(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
     wanted: dict[str, tuple[str, ...]] = {key: (key,) for key in site.required if key != "account"}
     if "mem" in wanted or site.mem_request == "required":
         wanted["mem"] = ("mem", "mem-per-cpu", "mem-per-gpu")
     for key, names in wanted.items():
         if not asked.has(*names):
-            yield RuleHit(line=1, message=f"{site.name} requires --{key}")
+            yield RuleHit(1, f"{site.name} requires --{key}")
 
 
 @rule(
@@ -291,17 +288,15 @@ def required_option(subject: Subject) -> Iterator[RuleHit]:
     "harmful.",
     advice="leave the option out",
 )
-def forbidden_option(subject: Subject) -> Iterator[RuleHit]:
-    site, asked = _site(subject), subject.script.asked
-    if site is None:
-        return
+@_at_slurm
+def forbidden_option(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
     reasons = {name.lstrip("-"): why for name, why in site.forbidden.items()}
     if site.cpu_request == "forbidden":
         why = "cores come with the nodes or GPUs"
         reasons = {"cpus-per-task": why, "cpus-per-gpu": why, **reasons}
     for name, why in reasons.items():
         if asked.has(name):
-            yield RuleHit(line=asked.line(name), message=f"{site.name} refuses --{name}: {why}")
+            yield RuleHit(asked.line(name), f"{site.name} refuses --{name}: {why}")
 
 
 @rule(
@@ -311,15 +306,15 @@ def forbidden_option(subject: Subject) -> Iterator[RuleHit]:
     why="The site's accounts have a common form; sbatch refuses an unknown account.",
     advice="use the name of your project's account",
 )
-def foreign_account(subject: Subject) -> Iterator[RuleHit]:
-    site, asked = _site(subject), subject.script.asked
-    pattern, name = site.account.pattern if site else None, asked.value("account")
-    if site is None or not pattern or not name or "$" in name or is_placeholder(name):
+@_at_slurm
+def foreign_account(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
+    pattern, name = site.account.pattern, asked.value("account")
+    if not pattern or not name or "$" in name or is_placeholder(name):
         return
     if not whole_match(pattern, name, ignore_case=True):
         like = site.account.example or pattern
         message = f"account {name!r}, but the accounts of {site.name} are of the form {like}"
-        yield RuleHit(line=asked.line("account"), message=message)
+        yield RuleHit(asked.line("account"), message)
 
 
 _TOTALS = ("ncpus", "ngpus", "mem")
@@ -333,11 +328,17 @@ _WORDS = {
 }
 
 
-def _at_site(subject: Subject) -> tuple[SiteProfile, PbsRequest] | None:
-    site, request = subject.context.site, subject.script.pbs
-    if site is None or site.pbs is None or request is None or not request.directives.options:
-        return None
-    return site, request
+def _at_pbs(
+    check: Callable[[SiteProfile, PbsDialect, PbsRequest], Iterator[RuleHit]],
+) -> Callable[[Subject], Iterator[RuleHit]]:
+    """Return the check of a script with directives of PBS for a site that has PBS."""
+
+    def checked(subject: Subject) -> Iterator[RuleHit]:
+        site, request = subject.context.site, subject.script.pbs
+        if site and site.pbs and request and request.directives.options:
+            yield from check(site, site.pbs, request)
+
+    return checked
 
 
 @rule(
@@ -347,17 +348,17 @@ def _at_site(subject: Subject) -> tuple[SiteProfile, PbsRequest] | None:
     why="qsub refuses a job for a queue that does not exist (`Unknown queue`).",
     advice="name one of the site's queues",
 )
-def unknown_queue(subject: Subject) -> Iterator[RuleHit]:
-    there = _at_site(subject)
-    option = there[1].directives.last("q") if there else None
-    if there is None or option is None or "$" in option.value or is_placeholder(option.value):
+@_at_pbs
+def unknown_queue(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
+    option = request.directives.last("q")
+    if option is None or "$" in option.value or is_placeholder(option.value):
         return
-    names = known_partitions(there[0])
+    names = known_partitions(site)
     queue = queue_name(option.value)
-    if names and queue and queue not in names and not has_open_partitions(there[0]):
-        message = f"{there[0].name} has no queue {queue!r}{nearest(queue, names)}"
+    if names and queue and queue not in names and not has_open_partitions(site):
+        message = f"{site.name} has no queue {queue!r}{nearest(queue, names)}"
         advice = f"known: {', '.join(sorted(names))}"
-        yield RuleHit(line=option.line, message=message, advice=advice)
+        yield RuleHit(option.line, message, advice=advice)
 
 
 @rule(
@@ -368,11 +369,10 @@ def unknown_queue(subject: Subject) -> Iterator[RuleHit]:
     "lets it wait forever (`Can Never Run`).",
     advice="request less, or another queue",
 )
-def over_the_limit_of_a_queue(subject: Subject) -> Iterator[RuleHit]:
-    there = _at_site(subject)
-    if there is None:
-        return
-    site, request = there
+@_at_pbs
+def over_the_limit_of_a_queue(
+    site: SiteProfile, pbs: PbsDialect, request: PbsRequest
+) -> Iterator[RuleHit]:
     yield from over_limits(site, asked_at_site(site, request), lambda name: _word(name, request))
 
 
@@ -391,15 +391,14 @@ def _word(name: str, request: PbsRequest) -> str:
     why="The site has no queue for jobs without -q, so that qsub refuses them.",
     advice="add #PBS -q with a queue of the site",
 )
-def no_queue(subject: Subject) -> Iterator[RuleHit]:
-    there = _at_site(subject)
-    if there is None or there[1].directives.last("q"):
+@_at_pbs
+def no_queue(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
+    if request.directives.last("q"):
         return
-    site = there[0]
     if site.partition_choice == "job" or "partition" in site.required:
         names = ", ".join(sorted(known_partitions(site)))
         advice = f"known: {names}" if names else None
-        yield RuleHit(line=1, message=f"{site.name} requires a queue: -q", advice=advice)
+        yield RuleHit(1, f"{site.name} requires a queue: -q", advice=advice)
 
 
 @rule(
@@ -420,8 +419,7 @@ def other_scheduler(subject: Subject) -> Iterator[RuleHit]:
     if marker and marker != own:
         options = script.directives or (script.pbs.directives.options if script.pbs else ())
         first = options[0].line if options else 1
-        message = f"{own} lines, but {site.name} has {batch.title} and reads {marker}"
-        yield RuleHit(line=first, message=message)
+        yield RuleHit(first, f"{own} lines, but {site.name} has {batch.title} and reads {marker}")
 
 
 @rule(
@@ -431,12 +429,9 @@ def other_scheduler(subject: Subject) -> Iterator[RuleHit]:
     why="The site refuses jobs without a project. Sites differ in the option: -A, or -P.",
     advice="add the project",
 )
-def no_project(subject: Subject) -> Iterator[RuleHit]:
-    there = _at_site(subject)
-    if there is None or there[0].pbs is None:
-        return
-    site, request = there
-    wanted = there[0].pbs.project
+@_at_pbs
+def no_project(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
+    wanted = pbs.project
     required = site.account.required or "account" in site.required
     if not required or request.directives.last(wanted[1:]):
         return
@@ -444,9 +439,7 @@ def no_project(subject: Subject) -> Iterator[RuleHit]:
     message = f"{site.name} requires a project"
     if other is not None:
         message = f"-{other.letter} {other.value}: the project of {site.name} is {wanted}"
-    yield RuleHit(
-        line=other.line if other else 1, message=message, advice=f"write #PBS {wanted} NAME"
-    )
+    yield RuleHit(other.line if other else 1, message, advice=f"write #PBS {wanted} NAME")
 
 
 @rule(
@@ -456,20 +449,16 @@ def no_project(subject: Subject) -> Iterator[RuleHit]:
     why="The site refuses jobs without it, or gives them a small default.",
     advice="add the resource",
 )
-def required_resource(subject: Subject) -> Iterator[RuleHit]:
-    there = _at_site(subject)
-    if there is None:
-        return
-    site, request = there
+@_at_pbs
+def required_resource(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
     if "time" in site.required and request.resource("walltime") is None:
-        yield RuleHit(line=1, message=f"{site.name} requires -l walltime")
+        yield RuleHit(1, f"{site.name} requires -l walltime")
     chunks = any("mem" in chunk.resources for chunk in request.chunks)
     if site.mem_request == "required" and not chunks and request.resource("mem") is None:
-        yield RuleHit(line=1, message=f"{site.name} requires mem")
+        yield RuleHit(1, f"{site.name} requires mem")
     for text in str(site.directives.get("l", "")).split(","):
         if text and request.resource(text.partition("=")[0]) is None:
-            message = f"the jobs of {site.name} have -l {text}"
-            yield RuleHit(line=1, message=message, severity="warning")
+            yield RuleHit(1, f"the jobs of {site.name} have -l {text}", severity="warning")
 
 
 @rule(
@@ -480,19 +469,14 @@ def required_resource(subject: Subject) -> Iterator[RuleHit]:
     "chunks may put totals onto one node.",
     advice="write the request as the site's own examples do",
 )
-def other_shape(subject: Subject) -> Iterator[RuleHit]:
-    there = _at_site(subject)
-    if there is None or there[0].pbs is None:
-        return
-    site, request = there
+@_at_pbs
+def other_shape(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
     select = request.resource("select")
     totals = [one for name in _TOTALS if (one := request.resource(name)) is not None]
-    if there[0].pbs.shape == "flat" and select is not None:
-        message = f"{site.name} takes totals: -l ncpus=…, -l ngpus=…, -l mem=…"
-        yield RuleHit(line=select.line, message=message)
-    elif there[0].pbs.shape == "select" and select is None and totals:
-        message = f"{site.name} takes chunks: -l select=N:ncpus=…"
-        yield RuleHit(line=totals[0].line, message=message)
+    if pbs.shape == "flat" and select is not None:
+        yield RuleHit(select.line, f"{site.name} takes totals: -l ncpus=…, -l ngpus=…, -l mem=…")
+    elif pbs.shape == "select" and select is None and totals:
+        yield RuleHit(totals[0].line, f"{site.name} takes chunks: -l select=N:ncpus=…")
 
 
 def asked_at_site(site: SiteProfile, request: PbsRequest) -> RequestedResources:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from hpc_train.base.errors import nearest
 from hpc_train.base.finding import LintFinding
 from hpc_train.base.slurm_options import gres
 from hpc_train.base.units import slurm_memory, slurm_seconds
-from hpc_train.base.value import Value
 from hpc_train.lint.directives import RequestedResources
 from hpc_train.lint.options import Option
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript
-from hpc_train.slurm.live_cluster import LiveNode, LivePartition, SlurmAnswer
+from hpc_train.slurm.live_cluster import LiveNode, LivePartition, SlurmAnswer, SlurmFacts
 
 REFUSED = "HT801"
 _NAME = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
@@ -96,24 +96,22 @@ _UNUSABLE = ("DOWN", "DRAIN", "FAIL", "UNKNOWN")
 _MOST_NAMES = 12
 
 
-class Allowed(Value, frozen=True, kw_only=True):
+class Allowed(NamedTuple):
     """What is allowed, as a text; `exceeded` if the script requests something else."""
 
     text: str
     exceeded: bool = False
 
 
-class Request(Value, frozen=True, kw_only=True):
-    """What a script requests, of the partitions and nodes that it requests it of."""
+class Request(NamedTuple):
+    """The option that Slurm refuses, what else a script requests, and of which nodes."""
 
+    option: str
+    value: str
     asked: RequestedResources
-    answer: SlurmAnswer
+    facts: SlurmFacts
     partitions: tuple[LivePartition, ...]
     nodes: tuple[LiveNode, ...]
-
-    def value(self, option: str) -> str:
-        """Return the value of an option: the script's, or that of an effective variable."""
-        return value_of(option, self.asked, self.answer)
 
     @property
     def place(self) -> str:
@@ -123,17 +121,10 @@ class Request(Value, frozen=True, kw_only=True):
 
 def allowed(option: str, asked: RequestedResources, answer: SlurmAnswer) -> Allowed | None:
     """Return what Slurm allows for an option; None if it is not known."""
-    facts = answer.facts
-    named = value_of("partition", asked, answer).split(",")
-    partitions = tuple(p for p in facts.partitions if p.name in named)
-    if named == [""]:
-        partitions = tuple(p for p in facts.partitions if p.default)
-    places = {partition.name for partition in partitions}
-    nodes = tuple(n for n in facts.nodes if places & set(n.partitions) and _usable(n))
+    partitions, nodes = _places(asked, answer)
     rule = _RULES.get(option)
-    if rule is None:
-        return None
-    return rule(Request(asked=asked, answer=answer, partitions=partitions, nodes=nodes))
+    usable, value = tuple(filter(_usable, nodes)), value_of(option, asked, answer)
+    return rule(Request(option, value, asked, answer.facts, partitions, usable)) if rule else None
 
 
 def value_of(option: str, asked: RequestedResources, answer: SlurmAnswer) -> str:
@@ -142,16 +133,28 @@ def value_of(option: str, asked: RequestedResources, answer: SlurmAnswer) -> str
     return asked.value(option) or (effective[0] if effective and not asked.has(option) else "")
 
 
+def _places(
+    asked: RequestedResources, answer: SlurmAnswer
+) -> tuple[tuple[LivePartition, ...], tuple[LiveNode, ...]]:
+    """Return the partitions that a script requests, or the default one, and their nodes."""
+    named = value_of("partition", asked, answer)
+    partitions = tuple(
+        one
+        for one in answer.facts.partitions
+        if (one.name in named.split(",") if named else one.default)
+    )
+    names = {one.name for one in partitions}
+    return partitions, tuple(one for one in answer.facts.nodes if names & set(one.partitions))
+
+
 def unusable_nodes(asked: RequestedResources, answer: SlurmAnswer) -> str:
     """Return why no node of the partition can be used; empty if some can."""
-    named = value_of("partition", asked, answer).split(",")
-    default = [p.name for p in answer.facts.partitions if p.default]
-    places = set(default if named == [""] else named)
-    nodes = [node for node in answer.facts.nodes if places & set(node.partitions)]
+    partitions, nodes = _places(asked, answer)
     if not nodes or any(map(_usable, nodes)):
         return ""
     states = ", ".join(sorted({node.state for node in nodes}))
-    return f"all {len(nodes)} nodes of {' and '.join(sorted(places))} are unusable ({states})"
+    names = " and ".join(sorted(one.name for one in partitions))
+    return f"all {len(nodes)} nodes of {names} are unusable ({states})"
 
 
 def _usable(node: LiveNode) -> bool:
@@ -165,43 +168,39 @@ def _names(kind: str, given: str, names: Iterable[str]) -> Allowed | None:
     unknown = [name for name in given.split(",") if name and name not in known]
     near = nearest(unknown[0], known) if unknown else ""
     shown = ", ".join(known[:_MOST_NAMES]) + (", …" if len(known) > _MOST_NAMES else "")
-    return Allowed(text=f"{kind}: {shown}{near}", exceeded=bool(unknown))
+    return Allowed(f"{kind}: {shown}{near}", bool(unknown))
 
 
 def _partition(request: Request) -> Allowed | None:
-    names = [partition.name for partition in request.answer.facts.partitions]
-    found = _names("partitions", request.value("partition"), names)
+    names = [partition.name for partition in request.facts.partitions]
+    found = _names("partitions", request.value, names)
     if found is None or found.exceeded:
         return found
     states = [f"{p.name} is {p.state}" for p in request.partitions if p.state not in ("", "UP")]
-    return Allowed(text=", ".join(states), exceeded=True) if states else found
+    return Allowed(", ".join(states), exceeded=True) if states else found
 
 
 def _account(request: Request) -> Allowed | None:
-    accounts = sorted(one.account for one in request.answer.facts.associations)
-    return _names("your accounts", request.value("account"), accounts)
+    accounts = sorted(one.account for one in request.facts.associations)
+    return _names("your accounts", request.value, accounts)
 
 
 def _qos(request: Request) -> Allowed | None:
-    qos = sorted(name for one in request.answer.facts.associations for name in one.qos)
-    return _names("your QOS", request.value("qos"), qos)
+    qos = sorted(name for one in request.facts.associations for name in one.qos)
+    return _names("your QOS", request.value, qos)
 
 
 def _feature(request: Request) -> Allowed | None:
     features = sorted({name for node in request.nodes for name in node.features})
     if request.nodes and not features:
-        return Allowed(text=f"the nodes of {request.place} have no features", exceeded=True)
-    return _names("features", request.value("constraint"), features)
+        return Allowed(f"the nodes of {request.place} have no features", exceeded=True)
+    return _names("features", request.value, features)
 
 
-def _nodelist(option: str) -> Rule:
-    def rule(request: Request) -> Allowed | None:
-        given = request.value(option)
-        names = [node.name for node in request.answer.facts.nodes]
-        found = _names("nodes", "" if "[" in given else given, names)
-        return found if found and found.exceeded else None
-
-    return rule
+def _nodelist(request: Request) -> Allowed | None:
+    names = [node.name for node in request.facts.nodes]
+    found = _names("nodes", "" if "[" in request.value else request.value, names)
+    return found if found and found.exceeded else None
 
 
 def _nodes(request: Request) -> Allowed | None:
@@ -212,7 +211,7 @@ def _nodes(request: Request) -> Allowed | None:
         return None
     bounds = f"{least} to {largest} nodes" if least > 1 else f"at most {largest} nodes"
     over = wanted is not None and not least <= wanted <= largest
-    return Allowed(text=f"{request.place} allows {bounds}", exceeded=over)
+    return Allowed(f"{request.place} allows {bounds}", over)
 
 
 def _time(request: Request) -> Allowed | None:
@@ -220,43 +219,30 @@ def _time(request: Request) -> Allowed | None:
     most = min((limit for limit in limits if limit), default=None)
     if most is None:
         return None
-    wanted = slurm_seconds(request.value("time"))
+    wanted = slurm_seconds(request.value)
     over = wanted is not None and not 0 < wanted <= most
-    return Allowed(text=f"{request.place} allows at most {most}", exceeded=over)
+    return Allowed(f"{request.place} allows at most {most}", over)
 
 
 def _memory(request: Request) -> Allowed | None:
     most = max((node.memory for node in request.nodes if node.memory), default=None)
-    wanted = slurm_memory(request.value("mem"))
-    text = f"the nodes of {request.place} have at most {most}"
+    wanted = slurm_memory(request.value)
     over = most is not None and wanted is not None and wanted > most
-    return Allowed(text=text, exceeded=over) if most else None
+    # A share of a core or GPU is compared with the whole.
+    is_share = request.option != "mem"
+    text = f"the nodes of {request.place} have at most {most}{' in all' * is_share}"
+    return Allowed(text, over) if most and (over or not is_share) else None
 
 
-def _share_of_memory(option: str) -> Rule:
-    def rule(request: Request) -> Allowed | None:
-        most = max((node.memory for node in request.nodes if node.memory), default=None)
-        wanted = slurm_memory(request.value(option))
-        over = most is not None and wanted is not None and wanted > most
-        text = f"the nodes of {request.place} have at most {most} in all"
-        return Allowed(text=text, exceeded=True) if over else None
-
-    return rule
-
-
-def _cores(option: str) -> Rule:
-    def rule(request: Request) -> Allowed | None:
-        most = max((node.cpus for node in request.nodes), default=0)
-        tasks, cpus = request.asked.tasks_per_node or 1, request.asked.cpus_per_task or 1
-        own, other = (tasks, cpus) if option == "ntasks-per-node" else (cpus, tasks)
-        wanted = own if own > most else own * other
-        # A size that is too large alone is the reason, not the other one.
-        over = wanted > most and (own > most or other <= most)
-        text = f"the nodes of {request.place} have at most {most} cores"
-        shown = f"{text}, not {wanted}" if over else text
-        return Allowed(text=shown, exceeded=over) if most else None
-
-    return rule
+def _cores(request: Request) -> Allowed | None:
+    most = max((node.cpus for node in request.nodes), default=0)
+    tasks, cpus = request.asked.tasks_per_node or 1, request.asked.cpus_per_task or 1
+    own, other = (tasks, cpus) if request.option == "ntasks-per-node" else (cpus, tasks)
+    wanted = own if own > most else own * other
+    # A size that is too large alone is the reason, not the other one.
+    over = wanted > most and (own > most or other <= most)
+    text = f"the nodes of {request.place} have at most {most} cores"
+    return Allowed(f"{text}, not {wanted}" if over else text, over) if most else None
 
 
 def _tasks(request: Request) -> Allowed | None:
@@ -264,55 +250,42 @@ def _tasks(request: Request) -> Allowed | None:
     total = sum(node.cpus for node in request.nodes)
     tasks, cpus = request.asked.tasks or 1, request.asked.cpus_per_task or 1
     text = f"the nodes of {request.place} have {total} cores together"
-    return Allowed(text=text, exceeded=tasks * cpus > total and cpus <= most) if total else None
+    return Allowed(text, tasks * cpus > total and cpus <= most) if total else None
 
 
-def _gres(option: str) -> Rule:
-    def rule(request: Request) -> Allowed | None:
-        if not request.nodes:
-            return None
-        value = request.value(option)
-        bare = value if option == "gres" or not value else f"gpu:{value}"
-        wanted = gres(bare)
-        scale = len(request.nodes) if option == "gpus" else 1
-        over = not wanted or any(
-            _most(request.nodes, one.name, one.kind) * scale < one.count for one in wanted
+def _gres(request: Request) -> Allowed | None:
+    if not request.nodes:
+        return None
+    value = request.value
+    wanted = gres(value if request.option == "gres" or not value else f"gpu:{value}")
+    scale = len(request.nodes) if request.option == "gpus" else 1
+    most = (
+        max(
+            sum(g.count for g in node.gres if g.name == one.name and one.kind in ("", g.kind))
+            for node in request.nodes
         )
-        kinds = sorted({(g.name, g.kind, g.count) for node in request.nodes for g in node.gres})
-        shown = ", ".join(":".join(filter(None, (n, k, str(c)))) for n, k, c in kinds)
-        text = f"the nodes of {request.place} have {shown or 'no generic resources'}"
-        return Allowed(text=text, exceeded=over)
-
-    return rule
-
-
-def _most(nodes: Iterable[LiveNode], name: str, kind: str) -> int:
-    """Return the largest number of a resource on one node; of any kind without one."""
-    counts = (
-        sum(g.count for g in node.gres if g.name == name and kind in ("", g.kind)) for node in nodes
+        for one in wanted
     )
-    return max(counts, default=0)
+    over = not wanted or any(
+        number * scale < one.count for number, one in zip(most, wanted, strict=True)
+    )
+    kinds = sorted({(g.name, g.kind, g.count) for node in request.nodes for g in node.gres})
+    shown = ", ".join(":".join(filter(None, (n, k, str(c)))) for n, k, c in kinds)
+    return Allowed(f"the nodes of {request.place} have {shown or 'no generic resources'}", over)
 
 
-Rule = Callable[[Request], "Allowed | None"]
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, Callable[[Request], Allowed | None]] = {
     "partition": _partition,
     "account": _account,
     "qos": _qos,
     "constraint": _feature,
     "nodes": _nodes,
     "time": _time,
-    "mem": _memory,
-    "mem-per-cpu": _share_of_memory("mem-per-cpu"),
-    "mem-per-gpu": _share_of_memory("mem-per-gpu"),
-    "ntasks-per-node": _cores("ntasks-per-node"),
-    "cpus-per-task": _cores("cpus-per-task"),
     "ntasks": _tasks,
-    "nodelist": _nodelist("nodelist"),
-    "exclude": _nodelist("exclude"),
-    "gres": _gres("gres"),
-    "gpus-per-node": _gres("gpus-per-node"),
-    "gpus": _gres("gpus"),
+    **dict.fromkeys(("mem", "mem-per-cpu", "mem-per-gpu"), _memory),
+    **dict.fromkeys(("ntasks-per-node", "cpus-per-task"), _cores),
+    **dict.fromkeys(("nodelist", "exclude"), _nodelist),
+    **dict.fromkeys(("gres", "gpus-per-node", "gpus"), _gres),
 }
 
 
@@ -332,7 +305,7 @@ def refused(subject: Subject) -> Iterator[RuleHit]:
         return
     line, advice = explain(script, answer)
     message = f"Slurm refuses {answer.subject}: {_plain(answer.words)}"
-    yield RuleHit(line=line, message=message, advice=advice or _UNKNOWN)
+    yield RuleHit(line, message, advice=advice or _UNKNOWN)
 
 
 @rule(
@@ -348,12 +321,12 @@ def accepted(subject: Subject) -> Iterator[RuleHit]:
     if answer is None or answer.outcome != "accepted":
         return
     plan = f", {_plain(answer.words)}" if answer.words else ""
-    yield RuleHit(line=1, message=f"Slurm accepts {answer.subject}{plan}")
+    yield RuleHit(1, f"Slurm accepts {answer.subject}{plan}")
     for words in answer.warnings:
         message = f"Slurm accepts {answer.subject}, but says: {_plain(words)}"
         advice = "leave the option out, or ask the site"
         line = line_of(script, answer, words)
-        yield RuleHit(line=line, message=message, advice=advice, severity="warning")
+        yield RuleHit(line, message, advice=advice, severity="warning")
 
 
 @rule(
@@ -367,7 +340,7 @@ def accepted(subject: Subject) -> Iterator[RuleHit]:
 def unanswered(subject: Subject) -> Iterator[RuleHit]:
     answer = subject.context.answer
     if answer is not None and answer.outcome == "unanswered":
-        yield RuleHit(line=1, message=f"{answer.subject} was not judged: {_plain(answer.words)}")
+        yield RuleHit(1, f"{answer.subject} was not judged: {_plain(answer.words)}")
 
 
 @rule(
@@ -389,12 +362,12 @@ def shell_variable(subject: Subject) -> Iterator[RuleHit]:
         if one.removed:
             line = script.asked.line(one.option)
             message = f"{text} was ignored here, but sbatch would use it instead of --{one.option}"
-            yield RuleHit(line=line, message=message, severity="warning")
+            yield RuleHit(line, message, severity="warning")
         else:
-            yield RuleHit(line=1, message=f"{text} is effective as --{one.option}")
+            yield RuleHit(1, f"{text} is effective as --{one.option}")
     if answer.outer_job:
         message = f"this shell is in job {answer.outer_job}, whose variables were removed here"
-        yield RuleHit(line=1, message=message, advice="submit from a shell outside any job")
+        yield RuleHit(1, message, advice="submit from a shell outside any job")
 
 
 def _plain(text: str) -> str:

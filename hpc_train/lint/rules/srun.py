@@ -68,7 +68,7 @@ def srun_without_cpus(subject: Subject) -> Iterator[RuleHit]:
         if not launch.option(*given) and script.asked.tasks_per_node != 1:
             cores = script.asked.cpus_per_task
             message = f"the job requests {cores} cores per task, this srun {does} one each"
-            yield RuleHit(line=launch.line, message=message)
+            yield RuleHit(launch.line, message)
 
 
 @rule(
@@ -88,8 +88,7 @@ def background_without_wait(subject: Subject) -> Iterator[RuleHit]:
     for command in script.commands:
         if command.program in ("srun", "mpirun", "torchrun") and command.ending == "&":
             if long <= command.last_line:
-                message = f"{command.program} … & without a wait after it"
-                yield RuleHit(line=command.line, message=message)
+                yield RuleHit(command.line, f"{command.program} … & without a wait after it")
 
 
 def _takes_long(command: Command) -> bool:
@@ -126,7 +125,7 @@ def waiting_step(subject: Subject) -> Iterator[RuleHit]:
         if not any(first.line <= line <= second.line for line in waits):
             what = "cores and GPUs" if gpus else "cores"
             message = f"this step waits for that of line {first.line}, which holds the {what}"
-            yield RuleHit(line=second.line, message=message)
+            yield RuleHit(second.line, message)
 
 
 @rule(
@@ -141,9 +140,7 @@ def export_of_values(subject: Subject) -> Iterator[RuleHit]:
     for launch in subject.script.launches:
         option = launch.option("export")
         if option and re.match(r"^ALL,.*=", option.value or "") and launch.outer == "srun":
-            yield RuleHit(
-                line=option.line, message=f"--export={option.value} may not set these values"
-            )
+            yield RuleHit(option.line, f"--export={option.value} may not set these values")
 
 
 @rule(
@@ -160,8 +157,12 @@ def export_without_all(subject: Subject) -> Iterator[RuleHit]:
         value = option.value if option else None
         if not option or not value or launch.outer != "srun" or "$" in value.partition("=")[0]:
             continue
-        if not {"ALL", "NIL", "NONE"} & set(value.split(",")):
-            yield RuleHit(line=option.line, message=f"--export={value} drops all other variables")
+        program = launch.texts[0] if launch.words else "$"
+        if value == "NONE" and "/" not in program and not program.startswith("$"):
+            message = f"--export=NONE: without PATH no node finds {program}"
+            yield RuleHit(option.line, message, severity="error")
+        elif not {"ALL", "NIL", "NONE"} & set(value.split(",")):
+            yield RuleHit(option.line, f"--export={value} drops all other variables")
 
 
 @rule(
@@ -181,8 +182,7 @@ def export_none(subject: Subject) -> Iterator[RuleHit]:
         if not launch.option("export"):
             line = script.asked.line("export")
             yield RuleHit(
-                line=line,
-                message="--export=NONE: srun does not pass on the script's exported variables",
+                line, "--export=NONE: srun does not pass on the script's exported variables"
             )
             return
 
@@ -211,7 +211,7 @@ def srun_without_mpi(subject: Subject) -> Iterator[RuleHit]:
         # The workers of torchrun are not started by srun.
         if not launch.option("mpi") and launch.starter != "torchrun":
             wanted = f"; the site's profile has --mpi={kind}" if kind else ""
-            yield RuleHit(line=launch.line, message=f"no --mpi: MpiDefault applies{wanted}")
+            yield RuleHit(launch.line, f"no --mpi: MpiDefault applies{wanted}")
 
 
 @rule(
@@ -226,7 +226,7 @@ def mpirun_below_srun(subject: Subject) -> Iterator[RuleHit]:
     for launch in subject.script.launches:
         tasks = tasks_of(launch, subject.script)
         if launch.outer == "srun" and launch.starter == "mpirun" and (tasks or 0) > 1:
-            yield RuleHit(line=launch.line, message=f"srun starts mpirun {tasks} times")
+            yield RuleHit(launch.line, f"srun starts mpirun {tasks} times")
 
 
 def _is_command(word: Word) -> bool:
@@ -253,9 +253,12 @@ def command_in_one_word(subject: Subject) -> Iterator[RuleHit]:
         if launch.outer != "srun" or not launch.words:
             continue
         word = launch.words[0]
-        if _is_command(word):
-            message = f"srun takes {word.text!r} for the name of a program"
-            yield RuleHit(line=word.line, message=message)
+        if launch.option("multi-prog") and word.text in _WITH_ARGUMENTS:
+            message = f"srun --multi-prog takes {word.text} for a file with the ranks' programs"
+            advice = f"leave --multi-prog out, or name a file with lines like: 0-3 {word.text} FILE"
+            yield RuleHit(word.line, message, advice=advice)
+        elif _is_command(word):
+            yield RuleHit(word.line, f"srun takes {word.text!r} for the name of a program")
 
 
 def _options(subject: Subject) -> Iterator[Option]:
@@ -328,7 +331,7 @@ def no_kill_on_bad_exit(subject: Subject) -> Iterator[RuleHit]:
             seconds = slurm_seconds(script.asked.value("time") or "")
             hangs = _trains(launch, script) and not 0 < (seconds or 0) < _SHORT_S
             severity: Severity | None = None if hangs else "info"
-            yield RuleHit(line=launch.line, message="no --kill-on-bad-exit", severity=severity)
+            yield RuleHit(launch.line, "no --kill-on-bad-exit", severity=severity)
 
 
 def _trains(launch: LaunchCommand, script: JobScript) -> bool:
@@ -358,7 +361,7 @@ def step_with_few_gpus(subject: Subject) -> Iterator[RuleHit]:
         gpus, ranks = _gpus_of(launch, script), _ranks_on_node(launch, script)
         if gpus and ranks and ranks > gpus:
             message = f"{ranks} ranks on a node, but the step has {gpus} GPU{'s' * (gpus > 1)}"
-            yield RuleHit(line=launch.line, message=message)
+            yield RuleHit(launch.line, message)
 
 
 def _gpus_of(launch: LaunchCommand, script: JobScript) -> int | None:
@@ -420,7 +423,7 @@ def far_binding(subject: Subject) -> Iterator[RuleHit]:
         chosen = launch.option("gpu-bind") or "VISIBLE_DEVICES" in script.text
         gpus = () if chosen or launch.starter == "torchrun" else range(len(cores))
         for said in islice(far_ranks(cores, found[1], gpus), _SHOWN):
-            yield RuleHit(line=line, message=said)
+            yield RuleHit(line, said)
 
 
 @rule(
@@ -443,7 +446,7 @@ def far_adapter(subject: Subject) -> Iterator[RuleHit]:
         for gpu, names in enumerate(found[1].gpu_nics):
             if not any(_selected(name, variable.value) for name in names.split(",")):
                 said = f"NCCL_IB_HCA={variable.value} leaves out {names}, nearest to GPU {gpu}"
-                yield RuleHit(line=variable.line, message=said)
+                yield RuleHit(variable.line, said)
                 break
 
 

@@ -44,9 +44,9 @@ def several_agents(subject: Subject) -> Iterator[RuleHit]:
         each = None if own else script.asked.tasks_per_node
         if tasks and nodes and tasks > nodes:
             message = f"srun starts {tasks} torchruns on {nodes} node{'s' * (nodes > 1)}"
-            yield RuleHit(line=launch.line, message=message)
+            yield RuleHit(launch.line, message)
         elif nodes is None and each and each > 1:
-            yield RuleHit(line=launch.line, message=f"srun starts {each} torchruns on each node")
+            yield RuleHit(launch.line, f"srun starts {each} torchruns on each node")
 
 
 @rule(
@@ -61,7 +61,7 @@ def more_workers(subject: Subject) -> Iterator[RuleHit]:
     for launch, workers, gpus in _workers(subject):
         if workers > gpus:
             message = f"{_counted(launch, workers)}, but {gpus} GPU{'s' * (gpus > 1)}"
-            yield RuleHit(line=launch.starter_line, message=message)
+            yield RuleHit(launch.starter_line, message)
 
 
 @rule(
@@ -75,8 +75,7 @@ def more_workers(subject: Subject) -> Iterator[RuleHit]:
 def fewer_workers(subject: Subject) -> Iterator[RuleHit]:
     for launch, workers, gpus in _workers(subject):
         if workers < gpus:
-            message = f"{_counted(launch, workers)}, but {gpus} GPUs"
-            yield RuleHit(line=launch.starter_line, message=message)
+            yield RuleHit(launch.starter_line, f"{_counted(launch, workers)}, but {gpus} GPUs")
 
 
 def _counted(launch: LaunchCommand, workers: int) -> str:
@@ -138,8 +137,7 @@ def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
         if nnodes is not None and nnodes != nodes and (launch.outer == "srun" or nnodes > nodes):
             named = "--standalone" if "standalone" in launch.flags else f"--{count} {nnodes}"
             kind = "node" if nodes == nodes_of(launch, script) else "torchrun"
-            message = f"{named}, but {nodes} {kind}{'s' * (nodes > 1)}"
-            yield RuleHit(line=launch.starter_line, message=message)
+            yield RuleHit(launch.starter_line, f"{named}, but {nodes} {kind}{'s' * (nodes > 1)}")
 
 
 @rule(
@@ -167,12 +165,12 @@ def first_node_only(subject: Subject) -> Iterator[RuleHit]:
         number = flag_number(launch, script, _COUNTS.get(launch.starter, ""))
         if counted is not None and number != 1:
             message = f"{launch.starter} is not started on the other {nodes - 1} of {nodes} nodes"
-            yield RuleHit(line=launch.line, message=message)
+            yield RuleHit(launch.line, message)
         elif not quiet and launch is alone[-1] and not _drives(launch):
             waits = launch.starter == "python" and script.sets("MASTER_ADDR", "WORLD_SIZE")
             message = f"{launch.starter} runs on the first of {nodes} nodes only"
             severity: Severity = "error" if waits else "warning"
-            yield RuleHit(line=launch.line, message=message, severity=severity)
+            yield RuleHit(launch.line, message, severity=severity)
 
 
 _COUNTS = {"torchrun": "nnodes", "accelerate": "num-machines"}
@@ -221,8 +219,7 @@ def one_process(subject: Subject) -> Iterator[RuleHit]:
     )
     # The process may use the devices itself.
     if lines and not others and not script.sets("CUDA_VISIBLE_DEVICES"):
-        message = f"{each} tasks are requested, and one process is started"
-        yield RuleHit(line=lines[-1], message=message)
+        yield RuleHit(lines[-1], f"{each} tasks are requested, and one process is started")
 
 
 @rule(
@@ -233,26 +230,30 @@ def one_process(subject: Subject) -> Iterator[RuleHit]:
     "torchrun of a step uses the same node rank, and the job hangs. With --rdzv-backend=c10d "
     "torchrun assigns the ranks itself.",
     advice='pass the rank inside the step: srun … bash -c \'torchrun --node-rank "$SLURM_NODEID" '
-    "…'",
+    "…', or count the nodes in the loop",
 )
 def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for launch in torchruns(script):
-        several = (flag_number(launch, script, "nnodes") or 1) > 1
-        if not several or launch.outer != "srun" or is_one_of_several(launch, script):
+    launches = list(torchruns(script))
+    for launch in launches:
+        nodes, command = flag_number(launch, script, "nnodes") or 1, launch.command
+        alike = launch.outer == "srun" and not is_one_of_several(launch, script)
+        if launch.outer == "ssh" and nodes > len(launches):
+            # A loop, or a program that starts the same on each of its nodes.
+            alike = command.program != "ssh" or repeats(script.around(command))
+        if nodes < 2 or not alike:
             continue
         rank = flag_number(launch, script, "node-rank")
         # With another rendezvous torchrun does not use its --node-rank.
         hidden = launch.hides and not {"rdzv-backend", "master-addr"} & set(launch.flags)
         static = not hidden and launch.flags.get("rdzv-backend", "static") == "static"
         if rank is not None and tasks_of(launch, script) != 1 and static:
-            message = f"--node-rank {rank} for every node of the step"
-            yield RuleHit(line=launch.starter_line, message=message)
+            yield RuleHit(launch.starter_line, f"--node-rank {rank} for every node of the step")
         dynamic = {"node-rank", "rdzv-backend", "rdzv-endpoint", "standalone"} & set(launch.flags)
         if "master-addr" in launch.flags and not dynamic and "PET_NODE_RANK" not in script.text:
             hidden = any("[" in w.raw and w.raw.startswith(("$", '"${')) for w in launch.words)
             if not hidden:
-                yield RuleHit(line=launch.starter_line, message="--master-addr without --node-rank")
+                yield RuleHit(launch.starter_line, "--master-addr without --node-rank")
 
 
 @rule(
@@ -266,8 +267,7 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
 def old_launcher(subject: Subject) -> Iterator[RuleHit]:
     for launch in torchruns(subject.script):
         if launch.module == "torch.distributed.launch":
-            message = "torch.distributed.launch is deprecated"
-            yield RuleHit(line=launch.starter_line, message=message)
+            yield RuleHit(launch.starter_line, "torch.distributed.launch is deprecated")
 
 
 @rule(
@@ -289,7 +289,7 @@ def no_omp_threads(subject: Subject) -> Iterator[RuleHit]:
     for launch in torchruns(script):
         workers = flag_number(launch, script, "nproc-per-node") or script.asked.gpus_per_node
         if "nproc-per-node" in launch.flags and workers != 1:
-            yield RuleHit(line=launch.starter_line, message=message)
+            yield RuleHit(launch.starter_line, message)
             return
 
 
@@ -325,7 +325,7 @@ def list_as_number(subject: Subject) -> Iterator[RuleHit]:
             if name in _LISTS and not (name.endswith("S_PER_NODE") and script.asked.nodes == 1):
                 example = script.asked.value(option) if option else _LISTS[name]
                 message = f"--{flag}: ${name} is a list or has a type, such as {example!r}"
-                yield RuleHit(line=launch.starter_line, message=message)
+                yield RuleHit(launch.starter_line, message)
 
 
 _CONF = frozenset(
@@ -352,10 +352,10 @@ def rendezvous_conf(subject: Subject) -> Iterator[RuleHit]:
         for key, _, value in pairs if launch.flags.get("rdzv-backend") == "c10d" else ():
             if key.isidentifier() and key not in _CONF:
                 message = f"c10d does not read {key}, so the default stays"
-                yield RuleHit(line=launch.starter_line, message=message)
+                yield RuleHit(launch.starter_line, message)
             elif key == "is_host" and value.lower() in ("1", "true", "t", "y", "yes") and several:
                 message = f"is_host={value} makes every node a host of the store"
-                yield RuleHit(line=launch.starter_line, message=message, severity="error")
+                yield RuleHit(launch.starter_line, message, severity="error")
 
 
 @rule(
@@ -376,9 +376,7 @@ def same_port(subject: Subject) -> Iterator[RuleHit]:
         port = next((text.rpartition(":")[2] for text in ports if text), "29500")
         looped = repeats(subject.script.around(launch.command)) and "$" not in port
         if port != "0" and (port in seen or looped) and not launch.hides:
-            yield RuleHit(
-                line=launch.line, message=f"another torchrun of this node has port {port}"
-            )
+            yield RuleHit(launch.line, f"another torchrun of this node has port {port}")
         seen.add(port)
 
 
@@ -413,8 +411,8 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
             script.asked.has("cpus-per-gpu") and not script.asked.has("cpus-per-task")
         )
         yield RuleHit(
-            line=launch.line,
-            message="srun binds torchrun, and so all its workers, to one set of cores",
+            launch.line,
+            "srun binds torchrun, and so all its workers, to one set of cores",
             severity="info" if sized or per_gpu else None,
             advice="write srun --cpu-bind=none torchrun …" if per_gpu else None,
         )
@@ -451,7 +449,7 @@ def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
             message = "no --cpus-per-task: a task and its data loaders have one core"
         else:
             continue
-        yield RuleHit(line=launch.line, message=message)
+        yield RuleHit(launch.line, message)
         return
 
 
@@ -477,8 +475,8 @@ def misspelt(subject: Subject) -> Iterator[RuleHit]:
     for launch in torchruns(subject.script):
         for name, meant in list(misspelt_options(launch).items())[:1]:
             yield RuleHit(
-                line=launch.starter_line,
-                message=f"torchrun has no --{name}; did you mean --{meant}?",
+                launch.starter_line,
+                f"torchrun has no --{name}; did you mean --{meant}?",
                 advice=f"write --{meant}",
             )
 

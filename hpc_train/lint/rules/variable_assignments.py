@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hpc_train.base.shell import Command, repeats
+from hpc_train.base.shell import Command, depends, repeats
 from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
+from hpc_train.lint.launches import Assignment
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
-from hpc_train.lint.script import rank_launches
+from hpc_train.lint.script import JobScript, rank_launches, workers_of
 
 _PLACEHOLDER = re.compile(
     r"[<>{}\s]|x{4,}|\*{3,}|your|change-?_?me|/|^\d+$|dummy|fake|example|placeholder|"
@@ -61,8 +62,7 @@ def visible_devices_by_rank(subject: Subject) -> Iterator[RuleHit]:
     for found in script.settings("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         if bound and {"SLURM_LOCALID", "LOCAL_RANK"} & {*found.word.expanded, *found.word.held}:
             yield RuleHit(
-                line=found.line,
-                message=f"{found.name} selects a device that is not visible to the rank",
+                found.line, f"{found.name} selects a device that is not visible to the rank"
             )
 
 
@@ -78,9 +78,27 @@ def visible_devices_by_hand(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     for found in script.settings("CUDA_VISIBLE_DEVICES"):
         asked = script.asked.gpus_per_node or script.asked.has("gpus", "gpus-per-task")
-        if asked and re.fullmatch(r"\d+(,\d+)*", found.value) and found.inside != "task":
-            message = f"CUDA_VISIBLE_DEVICES={found.value} replaces what Slurm gives the job"
-            yield RuleHit(line=found.line, message=message)
+        if not re.fullmatch(r"\d+(,\d+)*", found.value) or found.inside == "task":
+            continue
+        count, workers = found.value.count(",") + 1, _workers(found, script)
+        message = f"CUDA_VISIBLE_DEVICES={found.value} replaces what Slurm gives the job"
+        if workers > count:
+            message = f"CUDA_VISIBLE_DEVICES={found.value} leaves {workers} ranks {count} GPU"
+            message += "s" * (count > 1)
+            yield RuleHit(found.line, message, severity="warning")
+        elif asked:
+            yield RuleHit(found.line, message)
+
+
+def _workers(found: Assignment, script: JobScript) -> int:
+    """Return the ranks that one launcher starts with a variable; srun sets it anew for each."""
+    is_only = found.name in script.values.once
+    for launch in rank_launches(script):
+        own = found.word in launch.command.assignments
+        reaches = own or (is_only and found.exported and found.inside != "command")
+        if launch.outer == "" and reaches and not depends(script.around(found)):
+            return workers_of(launch, script) or 0
+    return 0
 
 
 @rule(
@@ -103,12 +121,12 @@ def two_device_lists(subject: Subject) -> Iterator[RuleHit]:
         numbers = [int(text) for text in re.findall(r"\d{1,4}", found.value)]
         if _LOCAL_RANK.fullmatch(found.value) and count == 1:
             message = f"{found.name}={found.value}, but ROCR_VISIBLE_DEVICES leaves only device 0"
-            yield RuleHit(line=found.line, message=message)
+            yield RuleHit(found.line, message)
         elif re.fullmatch(r"\d+(,\d+)*", found.value) and max(numbers) >= count:
             message = (
                 f"{found.name}={found.value}, but ROCR_VISIBLE_DEVICES leaves 0 to {count - 1}"
             )
-            yield RuleHit(line=found.line, message=message)
+            yield RuleHit(found.line, message)
 
 
 _LOCAL_RANK = re.compile(r"\$\{?(?:SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCAL_RANK)\}?")
@@ -130,7 +148,7 @@ def secret(subject: Subject) -> Iterator[RuleHit]:
             continue
         named = looks_secret(found.name, value) and not _PLACEHOLDER.search(value)
         if named or secret_form(value):
-            yield RuleHit(line=found.line, message=f"{found.name} looks like a secret")
+            yield RuleHit(found.line, f"{found.name} looks like a secret")
 
 
 @fixable
@@ -150,8 +168,7 @@ def unquoted_blank(subject: Subject) -> Iterator[RuleHit]:
                 before = f"{word.raw} {following.raw}"
                 after = f"{word.raw[:9]}'{word.text[9:]} {following.text}'"
                 edit = Edit(line=word.line, before=before, after=after)
-                message = f"{before} sets NCCL_NET to {word.text[9:]}"
-                yield RuleHit(line=word.line, message=message, edit=edit)
+                yield RuleHit(word.line, f"{before} sets NCCL_NET to {word.text[9:]}", edit=edit)
 
 
 @rule(
@@ -170,11 +187,11 @@ def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
         alone = len(command.words) == 2 and name not in _PROGRAMS
         variable = name.isidentifier() and (start == 1 or name.isupper() or alone)
         if texts[start + 1 : start + 2] == ["="] and re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
-            yield RuleHit(line=command.line, message=f"{name} = … sets nothing")
+            yield RuleHit(command.line, f"{name} = … sets nothing")
         elif variable and re.match(r"=[^=~]", value):
-            yield RuleHit(line=command.line, message=f"{name} {value} sets nothing")
+            yield RuleHit(command.line, f"{name} {value} sets nothing")
         for name in _cut_off(command):
-            yield RuleHit(line=command.line, message=f"{name}= … sets {name} to nothing")
+            yield RuleHit(command.line, f"{name}= … sets {name} to nothing")
 
 
 def _cut_off(command: Command) -> Iterator[str]:
@@ -208,7 +225,7 @@ def not_exported(subject: Subject) -> Iterator[RuleHit]:
             continue
         if found.name not in used:
             message = f"{found.name} is neither exported nor used: the ranks do not inherit it"
-            yield RuleHit(line=found.line, message=message)
+            yield RuleHit(found.line, message)
 
 
 @rule(
@@ -227,8 +244,8 @@ def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
             continue
         if pattern and found.exported and re.fullmatch(pattern, found.value, re.IGNORECASE):
             yield RuleHit(
-                line=found.line,
-                message=f"{found.name}={found.value} {effect}",
+                found.line,
+                f"{found.name}={found.value} {effect}",
                 severity="info" if found.name in _LOUD else None,
             )
 
@@ -270,4 +287,4 @@ def exported_late(subject: Subject) -> Iterator[RuleHit]:
         needed = found.name in used or (found.exported and not more)
         if needed and _EXPORTS_READ_BY_RANKS.fullmatch(found.name):
             message = f"{found.name} is set after the launch in line {launches[-1].line}"
-            yield RuleHit(line=found.line, message=message)
+            yield RuleHit(found.line, message)

@@ -83,8 +83,8 @@ def removed_name(subject: Subject) -> Iterator[RuleHit]:
         gone = removed["version"]
         if not older(version, gone):
             yield RuleHit(
-                line=found.line,
-                message=f"{found.name} has no effect: removed in NCCL {gone}",
+                found.line,
+                f"{found.name} has no effect: removed in NCCL {gone}",
                 advice=f"instead: {removed['instead']}",
                 severity=None if version or older(gone, "2.25") else "info",
             )
@@ -104,16 +104,14 @@ def unknown_name(subject: Subject) -> Iterator[RuleHit]:
         name = found.name
         if name in known.never_read:
             advice = f"instead: {known.never_read[name]}"
-            yield RuleHit(
-                line=found.line, message=f"no version of NCCL reads {name}", advice=advice
-            )
+            yield RuleHit(found.line, f"no version of NCCL reads {name}", advice=advice)
         elif not known.knows(name) and not _PLACES.search(name):
             read = [*known.documented, *known.undocumented]
             near = difflib.get_close_matches(name, read, n=1, cutoff=0.8)
             hint = f"; did you mean {near[0]}?" if near else ""
             yield RuleHit(
-                line=found.line,
-                message=f"NCCL (up to 2.32) has no variable {name}{hint}",
+                found.line,
+                f"NCCL (up to 2.32) has no variable {name}{hint}",
                 # A newer NCCL or a plug-in may read it.
                 severity=None if near else "info",
             )
@@ -137,8 +135,8 @@ def plugin_name(subject: Subject) -> Iterator[RuleHit]:
         elsewhere = fabric is not None and fabric != plugin["fabric"]
         where = f"; this site's fabric is {fabric}" if elsewhere else ""
         yield RuleHit(
-            line=found.line,
-            message=f"{found.name} is read by {plugin['reader']} only{where}",
+            found.line,
+            f"{found.name} is read by {plugin['reader']} only{where}",
             severity="warning" if elsewhere else None,
         )
 
@@ -155,8 +153,7 @@ def too_new(subject: Subject) -> Iterator[RuleHit]:
     for found in _exported(subject):
         since = nccl_variables().documented.get(found.name)
         if since and older(version, since):
-            message = f"{found.name} was added in NCCL {since}; this is {version}"
-            yield RuleHit(line=found.line, message=message)
+            yield RuleHit(found.line, f"{found.name} was added in NCCL {since}; this is {version}")
 
 
 @rule(
@@ -175,8 +172,8 @@ def deprecated_name(subject: Subject) -> Iterator[RuleHit]:
         if deprecated is not None:
             since = deprecated["version"]
             yield RuleHit(
-                line=found.line,
-                message=f"{found.name} is deprecated since NCCL {since}",
+                found.line,
+                f"{found.name} is deprecated since NCCL {since}",
                 advice=f"instead: {deprecated['instead']}",
                 severity="warning" if version and not older(version, since) else None,
             )
@@ -201,8 +198,8 @@ def renamed_by_torch(subject: Subject) -> Iterator[RuleHit]:
         recent = new.startswith("TORCH_FR_")
         edit = Edit(line=found.line, before=f"{found.name}=", after=f"{new}=")
         yield RuleHit(
-            line=found.line,
-            message=f"{found.name} is {new} since torch {renamed['version']}",
+            found.line,
+            f"{found.name} is {new} since torch {renamed['version']}",
             # A torch before 2.9 reads only the old name.
             edit=None if recent else edit,
         )
@@ -221,9 +218,7 @@ def prrte(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.assignments:
         if found.name.startswith("PRRTE_MCA_"):
             edit = Edit(line=found.line, before="PRRTE_MCA_", after="PRTE_MCA_")
-            yield RuleHit(
-                line=found.line, message=f"{found.name}: no program reads PRRTE_MCA_", edit=edit
-            )
+            yield RuleHit(found.line, f"{found.name}: no program reads PRRTE_MCA_", edit=edit)
 
 
 _COMPONENT = re.compile(r"_(?:HET|PACK)_GROUP_\d+$")
@@ -280,8 +275,7 @@ def unknown_variable(subject: Subject) -> Iterator[RuleHit]:
         seen.add(name)
         meant = _meant(bare)
         if meant:
-            message = f"Slurm sets no variable {name}; did you mean {meant}?"
-            yield RuleHit(line=line, message=message)
+            yield RuleHit(line, f"Slurm sets no variable {name}; did you mean {meant}?")
 
 
 def _meant(name: str) -> str:
@@ -333,8 +327,7 @@ def unset_variable(subject: Subject) -> Iterator[RuleHit]:
         if asked.has(*options) or not concerns or _guarded(script, name):
             continue
         seen.add(name)
-        message = f"{name} is not set: it needs --{options[0]}"
-        yield RuleHit(line=line, message=message, advice=_INSTEAD[name])
+        yield RuleHit(line, f"{name} is not set: it needs --{options[0]}", advice=_INSTEAD[name])
 
 
 def _guarded(script: JobScript, name: str) -> bool:

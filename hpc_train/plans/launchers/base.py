@@ -10,7 +10,7 @@ from typing import cast
 import msgspec
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.registry import load, resolve
+from hpc_train.base.registry import BUILT_IN, load, resolve
 from hpc_train.base.value import Value
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.explanations import Reason
@@ -90,6 +90,12 @@ def find_launcher(name: str) -> Launcher:
     if isinstance(found, Launcher):
         return msgspec.structs.replace(found, name=name)
     return Launcher(name=name, command=cast(Callable[[LaunchRequest], Launch], found))
+
+
+def launcher_called(word: str) -> str:
+    """Return the launcher whose program or module has a name, or nothing."""
+    every = (find_launcher(name) for name in BUILT_IN["launchers"])
+    return next((one.name for one in every for own in one.programs[-1:] if own.goes_by(word)), "")
 
 
 def texts(*words: str | int) -> tuple[Token, ...]:
