@@ -267,12 +267,13 @@ def files_in(folder: Path, pattern: str = "*") -> list[Path]:
         return []
     with suppress(OSError), os.scandir(folder) as entries:
         # A folder may have a hundred thousand files: only what a link leads to is looked at.
-        return sorted(
-            folder / entry.name
+        names = sorted(
+            entry.name
             for entry in entries
             if fnmatchcase(entry.name, pattern)
             and (entry.is_file(follow_symlinks=False) or is_regular(folder / entry.name))
         )
+        return [folder / name for name in names]
     return []
 
 

@@ -6,6 +6,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -13,7 +14,13 @@ from msgspec.structs import replace
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.finding import LogSeverity
 from hpc_train.base.value import Value
-from hpc_train.diagnosis.attempts import Ending, EndingKind, Observed, attempts_of
+from hpc_train.diagnosis.attempts import (
+    AGAIN,
+    Ending,
+    EndingKind,
+    Observed,
+    attempts_of,
+)
 from hpc_train.diagnosis.diagnosis import (
     Attempt,
     DiagnosedOutcome,
@@ -76,6 +83,16 @@ def diagnose_logs(
         LogParseError: none of the files can be read.
     """
     observed = scan(files, names, tally)
+    return _diagnosis(observed, files, names, end, dumps), observed.failed
+
+
+def _diagnosis(
+    observed: Observed,
+    files: Sequence[Path],
+    names: Sequence[str],
+    end: JobEnd,
+    dumps: Sequence[FlightDump] = (),
+) -> Diagnosis:
     *earlier, last = attempts_of(observed)
     attempts = tuple(_attempt(part, conclude(part, JobEnd())) for part in earlier)
     last = replace(last, dumps=tuple(dumps))
@@ -88,7 +105,7 @@ def diagnose_logs(
         own = [pair for pair in zip(files, names, strict=True) if _is_of(pair[0], found)]
         words = _last_lines([path for path, _ in own], [name for _, name in own])
         found = replace(found, last_lines=words)
-    return found, observed.failed
+    return found
 
 
 def _attempt(observed: Observed, found: Diagnosis) -> Attempt:
@@ -146,10 +163,14 @@ def _last_lines(
 
 
 class LogEnd(NamedTuple):
-    """Transport of one run from its logs and, if the run failed, the reason."""
+    """Transport of one run from its logs and, if the run failed, the reason.
+
+    `starts` are the lines of each source by which a job may begin.
+    """
 
     transport: Transport | None
     failure: str = ""
+    starts: Mapping[str, Sequence[int]] = MappingProxyType({})
 
 
 def log_ends(
@@ -164,12 +185,20 @@ def log_ends(
 
 def _end(logs: Sequence[Log]) -> LogEnd:
     tally = Tally()
-    names = [log.source for log in logs]
+    names, files = [log.source for log in logs], [log.path for log in logs]
     try:
-        found, _ = diagnose_logs([log.path for log in logs], names, JobEnd(), tally)
+        observed = scan(files, names, tally)
     except LogParseError:
         return LogEnd(transport_in(tally))
-    return LogEnd(transport_in(tally), _failure(found) if found.outcome == "failed" else "")
+    found = _diagnosis(observed, files, names, JobEnd())
+    starts: dict[str, list[int]] = defaultdict(list)
+    seen: set[tuple[int, str]] = set()
+    for file, start in observed.starts:
+        if start.kind != AGAIN and (start.sure or (file, start.kind) in seen):
+            starts[names[file]].append(start.line)
+        seen.add((file, start.kind))
+    failure = _failure(found) if found.outcome == "failed" else ""
+    return LogEnd(transport_in(tally), failure, starts)
 
 
 def _failure(found: Diagnosis) -> str:

@@ -30,8 +30,6 @@ LAST_ERROR = "nccl_last_error"
 APART = "nccl_tests_ranks_apart"
 
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
-# A line of this kind gives the context of the next lines.
-_BEGINS = frozenset({*BOX, *_IGNORED, b"Traceback (most recent call last)", b"algbw", b"  Rank "})
 _KEPT = 200
 _TEXT = 500
 # A shell that traces its commands (`set -x`) prints the commands, not their results.
@@ -60,8 +58,6 @@ class SymptomReader:
         self._box = TorchrunReport()
         self._last_error: set[Speaker] = set()
         self._tests = NcclTests()
-        # Repetitions of these lines are only counted.
-        self._again: dict[bytes, str] = {}
 
     @property
     def wants_next(self) -> bool:
@@ -71,21 +67,13 @@ class SymptomReader:
 
     def read(self, line: Line) -> list[Sighting]:
         """Return the sightings in a line, with the context from the lines before it."""
-        calm = not self.wants_next
-        if calm and line.raw in self._again:
-            self.counts[self._again[line.raw]] += 1
-            return []
         sighting = self._look(line)
         if sighting is None:
             return []
         self.counts[sighting.signature] += 1
         # torchrun prints the first failure last.
         first = ("root", "yes") in sighting.groups
-        if first or self.counts[sighting.signature] <= _KEPT:
-            return [sighting]
-        if calm and len(self._again) < _KEPT and line.held.isdisjoint(_BEGINS):
-            self._again[line.raw] = sighting.signature
-        return []
+        return [sighting] if first or self.counts[sighting.signature] <= _KEPT else []
 
     def _look(self, line: Line) -> Sighting | None:
         self._clock.look(line.text)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.files import BINARY, START, binary_kind
 from hpc_train.logs.result_columns import (
-    AMBIGUOUS,
+    ASSUMED,
     KNOWN,
     RATES_PER_GPU,
     RESULTS,
@@ -23,7 +23,7 @@ from hpc_train.logs.result_columns import (
     plain_name,
 )
 
-_PREFIXED = re.compile(r"(metrics|summary|params|config|tags)[./](.+)", re.IGNORECASE)
+PREFIXED = re.compile(r"(metrics|summary|params|config|tags)[./](.+)", re.IGNORECASE)
 _OF_RESULTS = ("metrics", "summary")
 # The columns that the page of a project of Weights & Biases always exports.
 _OF_PROJECT = frozenset({"name", "state", "created", "runtime"})
@@ -42,11 +42,6 @@ def plain_headings(names: Sequence[str]) -> tuple[str, ...]:
         words = {"runtime": _WALL, _WALL: ""}
         plain = [words.get(word.lower(), "" if "/" in word else word) for word in plain]
     return tuple(plain)
-
-
-def is_prefixed(name: str) -> bool:
-    """Whether a tracker named the column: a setting or result of a run, by its prefix."""
-    return _PREFIXED.fullmatch(name.strip()) is not None
 
 
 def is_history(names: Sequence[str]) -> bool:
@@ -70,27 +65,22 @@ def names_a_result(names: Sequence[str], *, sized: bool = False) -> bool:
     known = (*SIZES, *RESULTS)
     plain = list(map(plain_name, plain_headings(names)))
     if sized:
-        results = {*RESULTS, *RATES_PER_GPU, *AMBIGUOUS}
+        results = {*RESULTS, *RATES_PER_GPU, *ASSUMED}
         return not results.isdisjoint(plain) and states_a_size(names)
-    return any(n in known or n in AMBIGUOUS or misspelt(n, known) for n in plain)
-
-
-def step_column(names: Sequence[str]) -> str:
-    """Return the column that numbers the steps of a log, empty if there is none."""
-    return next((name for name in names if name.strip().lower() in ("step", "epoch")), "")
+    return any(n in known or n in ASSUMED or misspelt(n, known) for n in plain)
 
 
 def _plain(name: str) -> str:
     if name.startswith("_"):
         return _WALL if name == "_runtime" else ""
-    match = _PREFIXED.fullmatch(name)
+    match = PREFIXED.fullmatch(name)
     if match is None:
         return name
     kind, rest = match[1].lower(), match[2].strip()
     if kind == "tags":
         return ""
     known = plain_name(rest)
-    return rest if kind not in _OF_RESULTS or known in KNOWN or known in AMBIGUOUS else ""
+    return rest if kind not in _OF_RESULTS or known in KNOWN or known in ASSUMED else ""
 
 
 _REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})
@@ -110,7 +100,7 @@ EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"
 class ResultTable(NamedTuple):
     """Names as they are written, with their line, and the line and the cells of each row.
 
-    `notes` state how the cells were computed.
+    `notes` state how the cells were computed. `separator` is that of a CSV file.
     """
 
     path: Path
@@ -118,6 +108,7 @@ class ResultTable(NamedTuple):
     names: tuple[str, ...]
     rows: tuple[tuple[int, tuple[str, ...]], ...]
     notes: tuple[str, ...] = ()
+    separator: str = ""
 
     def where(self, row: int) -> str:
         """Return the place of a row: file:line."""
@@ -171,16 +162,21 @@ def parse_csv(path: Path, raw: bytes) -> ResultTable:
     Raises:
         LogParseError: it is empty, no such text, has rows of different lengths, or is a report.
     """
-    rows = _rows(path, _content(path, raw))
+    text = _content(path, raw)
+    rows = _rows(path, text)
     header = next(rows, None)
     if header is None:
         raise LogParseError(f"{path}: empty", f"a header and a row for each job: {EXAMPLE}")
     names = _header(path, *header)
-    table = table_of(path, header[0], names, _of_length(path, rows, names))
+    kept = list(rows)
+    for number, cells in kept:
+        if len(cells) != len(names):
+            raise _wrong_length(f"{path}:{number}", len(cells), names)
+    table = table_of(path, header[0], names, kept)
     if not table.rows:
         where = f"{path}:{table.line}"
         raise LogParseError(f"{where}: a header, and no row below it", "one row for each job")
-    return table
+    return table._replace(separator=_separator(_first(text)))
 
 
 def _header(path: Path, line: int, cells: Sequence[str]) -> tuple[str, ...]:
@@ -191,15 +187,6 @@ def _header(path: Path, line: int, cells: Sequence[str]) -> tuple[str, ...]:
             "give the study, the logs, or a table with one row for each job",
         )
     return names
-
-
-def _of_length(
-    path: Path, rows: Iterable[tuple[int, list[str]]], names: Sequence[str]
-) -> Iterator[tuple[int, list[str]]]:
-    for number, cells in rows:
-        if len(cells) != len(names):
-            raise _wrong_length(f"{path}:{number}", len(cells), names)
-        yield number, cells
 
 
 def _content(path: Path, raw: bytes) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import LogParseError
@@ -18,9 +18,9 @@ def refuse_same_files(paths: Sequence[Path]) -> None:
     Raises:
         LogParseError: two files are identical; the message names both.
     """
-    for same in _alike({str(path): (path,) for path in paths}, paths):
-        one, other = same if len(same) > 1 else same * 2
-        raise LogParseError(f"{one} and {other} are the same file", "give it once")
+    twice = next(((path, path) for path in paths if paths.count(path) > 1), None)
+    if same := twice or _alike({str(path): (path,) for path in paths}):
+        raise LogParseError(f"{same[0]} and {same[1]} are the same file", "give it once")
 
 
 def refuse_same_logs(study: ExpectedStudy, files: Mapping[str, Sequence[Path]]) -> None:
@@ -30,31 +30,27 @@ def refuse_same_logs(study: ExpectedStudy, files: Mapping[str, Sequence[Path]]) 
         LogParseError: two logs are the same; the message names both runs.
     """
     ok = JobState.COMPLETED.value
-    if not files:
-        return
     counted = {run.run_id: files.get(run.run_id, ()) for run in study.runs if run.state == ok}
-    for one, other in _alike(counted):
+    if same := _alike(counted):
+        one, other = same
         raise LogParseError(
             f"{one} and {other} are the same log, byte for byte: one job, not two repetitions",
             f"give one of them, or exclude one: --exclude '{other}=a copy of {one}'",
         )
 
 
-def _alike(
-    groups: Mapping[str, Sequence[Path]], named: Sequence[Path] = ()
-) -> Iterable[tuple[str, ...]]:
-    """Yield the names of groups whose files have the same bytes, and paths that are named twice."""
-    yield from ((str(path),) for path in dict.fromkeys(named) if named.count(path) > 1)
-    sizes: dict[tuple[int, ...], list[str]] = defaultdict(list)
-    for name, paths in groups.items():
-        if paths and all(path.is_file() for path in paths):
-            sizes[tuple(path.stat().st_size for path in paths)].append(name)
-    for names in sizes.values():
-        places: dict[tuple[str, ...], str] = {}
-        for name in names if len(names) > 1 else ():
-            first = places.setdefault(_digests(groups[name]), name)
-            if first != name:
-                yield first, name
+def _alike(groups: Mapping[str, Sequence[Path]]) -> tuple[str, str] | None:
+    """Return the names of the first two groups whose files have the same bytes."""
+    sizes = {
+        name: tuple(path.stat().st_size for path in paths)
+        for name, paths in groups.items()
+        if paths and all(path.is_file() for path in paths)
+    }
+    counts, places = Counter(sizes.values()), dict[tuple[str, ...], str]()
+    for name in (name for name, size in sizes.items() if counts[size] > 1):
+        if (first := places.setdefault(_digests(groups[name]), name)) != name:
+            return first, name
+    return None
 
 
 def _digests(paths: Sequence[Path]) -> tuple[str, ...]:

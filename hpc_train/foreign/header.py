@@ -9,12 +9,13 @@ import msgspec
 
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import UNITS
-from hpc_train.foreign.csv_table import ResultTable, plain_headings, step_column
+from hpc_train.foreign.csv_table import ResultTable, plain_headings
 from hpc_train.jobs.study import Scaling
 from hpc_train.logs.result_columns import (
-    AMBIGUOUS,
+    ASSUMED,
     CONDITIONS,
     COUNTS,
+    EXTREMES,
     FACTORS,
     KNOWN,
     MEASURES,
@@ -39,12 +40,13 @@ _ALLOWED = f"allowed: {', '.join(KNOWN)}; a new axis needs a name that is not si
 
 
 class TableColumn(NamedTuple):
-    """Kind, name and unit of a column."""
+    """Kind, name and unit of a column; `assumed` is what was assumed of its meaning."""
 
     kind: ColumnKind
     name: str
     factor: float = 1.0
     unit: str = ""
+    assumed: str = ""
 
 
 def columns(table: ResultTable) -> tuple[TableColumn, ...]:
@@ -59,7 +61,7 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
             f"{where}: {len(table.names)} columns, at most {_MOST_COLUMNS}",
             "keep those of sizes, results and settings",
         )
-    if step := step_column(table.names):
+    if step := next((n for n in table.names if n.strip().lower() in ("step", "epoch")), ""):
         raise LogParseError(
             f"{where}: a table has one row for each job; the column {step!r} numbers the steps of "
             "a job",
@@ -71,6 +73,14 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
     found = _quality_once(
         [_column("" if _is_needless(name, words) else name, where) for name in names], names
     )
+    if not any(column.name in (*RESULTS, *RATES_PER_GPU) for column in found):
+        # The whole job is the training, if nothing else was measured.
+        found = tuple(
+            column._replace(kind="measure", name="time_to_train", assumed=f"{name!r} as {_WHOLE}")
+            if column.name in ("wall_s", "elapsed", "duration")
+            else column
+            for column, name in zip(found, table.names, strict=True)
+        )
     positions: dict[str, int] = {}
     for place, (column, name) in enumerate(zip(found, table.names, strict=True)):
         first = table.names[positions.setdefault(column.name, place)]
@@ -93,8 +103,12 @@ def _quality_once(found: list[TableColumn], names: Sequence[str]) -> tuple[Table
 
 
 def _is_needless(name: str, words: Set[str]) -> bool:
-    """Whether a heading is ambiguous, and another column states one of its meanings."""
-    return not words.isdisjoint(UNAMBIGUOUS.get(plain_name(name), ()))
+    """Whether a heading is ambiguous, and another column states one of its meanings.
+
+    `runtime_min` is in minutes, unless there is `runtime_max` as well.
+    """
+    extreme = name.lower().endswith("_min") and f"{name.lower()[:-3]}max" in words
+    return extreme or not words.isdisjoint(UNAMBIGUOUS.get(plain_name(name), ()))
 
 
 def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: str) -> None:
@@ -114,15 +128,22 @@ def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: s
 
 def _column(name: str, where: str) -> TableColumn:
     word, factor, unit = heading(name)
-    if word in AMBIGUOUS:
-        raise LogParseError(f"{where}: {name!r} is ambiguous; call it {AMBIGUOUS[word]}")
-    measure, _, spread = word.rpartition("_")
-    if word in SPREADS or (spread in SPREADS and plain_name(measure) in KNOWN):
+    if word in ASSUMED:
+        meaning, said = ASSUMED[word]
+        if meaning == "time_to_train" and factor < 1:
+            meaning, said = "step_time", "the time of a step"
+        return TableColumn("measure", meaning, factor, unit, f"{name!r} as {said}")
+    measure, _, ending = word.rpartition("_")
+    of_measure = plain_name(measure) in (*MEASURES, *ASSUMED)
+    if word in SPREADS or (ending in SPREADS and of_measure):
         return TableColumn("spread", word)
-    if word in COUNTS:
+    if word in COUNTS or (ending in COUNTS and of_measure):
         return TableColumn("count", word)
+    if ending in EXTREMES and of_measure:
+        return TableColumn("unused", word)
     bare = plain_name(name.replace("(", "[").partition("[")[0])
-    if word not in KNOWN and bare in MEASURES and bare != plain_name(name):
+    if word not in KNOWN and bare in (*MEASURES, *ASSUMED) and bare != plain_name(name):
+        bare, _ = ASSUMED.get(bare, (bare, ""))
         ours = UNITS[PER_GPU.get(bare, bare)]
         known = ", ".join(FACTORS.get(ours, {ours: 1}))
         raise LogParseError(f"{where}: {name!r}: {bare} is in {ours}", f"allowed units: {known}")
@@ -145,6 +166,7 @@ def kind_of(word: str) -> ColumnKind:
     return "unused" if word in UNUSED or not word else "axis"
 
 
+_WHOLE = "the time to train"
 LABEL = "scaling"
 _WORDS: tuple[Scaling, ...] = get_args(Scaling)
 

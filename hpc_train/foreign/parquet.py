@@ -24,8 +24,6 @@ _OWN = ("line", "value", "step", "rank")
 SCHEMA = 1
 _KEY = b"hpctrain_schema"
 _NEEDED = (*TEXTS, *WHOLE, "value", "message_size")
-# A value counts for one step if a file does not contain the number.
-_DEFAULTS = {"float64": float("nan"), "int64": 1}
 
 
 def records_frame(packs: Iterable[Pack]) -> pd.DataFrame:
@@ -53,12 +51,7 @@ def parquet_bytes(packs: Iterable[Pack]) -> bytes:
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
-    arrow, parquet = _pyarrow("use -o FILE.csv")
-    table = arrow.Table.from_pandas(records_frame(packs), preserve_index=False)
-    named = {**(table.schema.metadata or {}), _KEY: str(SCHEMA).encode()}
-    buffer = io.BytesIO()
-    parquet.write_table(table.replace_schema_metadata(named), buffer)
-    return buffer.getvalue()
+    return _stored(records_frame(packs))
 
 
 def table_bytes(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> bytes:
@@ -67,10 +60,14 @@ def table_bytes(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> byte
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
-    arrow, parquet = _pyarrow("use -o FILE.csv")
     frame = pd.DataFrame.from_records(list(rows), columns=list(names))
     whole = {name: "Int64" for name in names if frame[name].map(_is_whole).all()}
-    table = arrow.Table.from_pandas(frame.astype(whole), preserve_index=False)
+    return _stored(frame.astype(whole))
+
+
+def _stored(frame: pd.DataFrame) -> bytes:
+    arrow, parquet = _pyarrow("use -o FILE.csv")
+    table = arrow.Table.from_pandas(frame, preserve_index=False)
     named = {**(table.schema.metadata or {}), _KEY: str(SCHEMA).encode()}
     buffer = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(named), buffer)
@@ -90,23 +87,14 @@ def read_records(path: Path) -> pd.DataFrame:
     """
     arrow, parquet = _pyarrow("use a CSV file")
     try:
-        schema = parquet.read_schema(path)
-        _check(path, schema)
-        kinds = (arrow.string(), arrow.large_string())
-        texts = [name for name in TEXTS if schema.field(name).type in kinds]
-        # `read_table` imports Arrow's data sets, which takes as long as reading the file.
-        with parquet.ParquetFile(path, read_dictionary=texts) as file:
-            table = file.read(columns=list(_NEEDED))
-    except (arrow.ArrowException, OSError) as error:
+        _check(path, parquet.read_schema(path))
+        frame = pd.read_parquet(path, columns=list(_NEEDED), dtype_backend="pyarrow")
+        whole = {name: frame[name].fillna(1) for name in ("line", "steps")}
+        kinds = {name: NUMBERS.get(name, "category") for name in _NEEDED}
+        found: pd.DataFrame = frame.assign(**whole).astype(kinds)
+    except (arrow.ArrowException, OSError, ValueError, TypeError) as error:
         raise ReportError(f"{path}: cannot be read as Parquet: {_first_line(error)}") from None
-    columns = {}
-    for name in _NEEDED:
-        try:
-            columns[name] = _column(arrow, table[name], name)
-        except arrow.ArrowException as error:
-            raise ReportError(f"{path}: column {name}: {_first_line(error)}") from None
-    frame: pd.DataFrame = pd.DataFrame(columns)
-    return frame
+    return found
 
 
 def has_records(path: Path) -> bool:
@@ -141,25 +129,8 @@ def read_texts(path: Path) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         raise ReportError(f"{path}: the column {nested[0]!r} has lists or objects", "leave it out")
     if not table.num_rows:
         raise ReportError(f"{path}: no row in it", "one row for each job")
-    index = _counted_index(table)
-    columns = [*index.values(), *(column.to_pylist() for column in table.columns)]
-    cells = (map(_text, column) for column in columns)
-    return (*index, *table.column_names), list(zip(*cells, strict=True))
-
-
-def _counted_index(table: Any) -> dict[str, range]:
-    """Return an index of pandas with a name that is stored as the numbers of a range only."""
-    try:
-        stated = (table.schema.pandas_metadata or {}).get("index_columns", ())
-        ranges = {
-            str(one["name"]): range(one["start"], one["stop"], one["step"])
-            for one in stated
-            if isinstance(one, dict) and one.get("name")
-        }
-    except (KeyError, TypeError, ValueError):
-        # Of another program, which does not describe its columns as pandas does.
-        return {}
-    return {name: rows for name, rows in ranges.items() if len(rows) == table.num_rows}
+    cells = (map(_text, column.to_pylist()) for column in table.columns)
+    return tuple(table.column_names), list(zip(*cells, strict=True))
 
 
 def _text(cell: object) -> str:
@@ -180,17 +151,6 @@ def _check(path: Path, schema: Any) -> None:
             + ", ".join(_NEEDED),
             "hpctrain collect LOG… -o FILE.parquet writes such a file",
         )
-
-
-def _column(arrow: Any, values: Any, name: str) -> Any:
-    if name in TEXTS:
-        known = arrow.types.is_dictionary(values.type)
-        return (values if known else values.cast("string").dictionary_encode()).to_pandas()
-    kind = NUMBERS[name]
-    if kind != "Int64":
-        return values.cast(kind).fill_null(_DEFAULTS[kind]).to_numpy()
-    absent = values.is_null().to_numpy()
-    return pd.arrays.IntegerArray(values.cast("int64").fill_null(0).to_numpy(), absent)
 
 
 def _first_line(error: Exception) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from math import isfinite
 from pathlib import Path
 from statistics import NormalDist, stdev
@@ -17,12 +17,21 @@ import msgspec
 
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import RATE_RECORDS, UNITS
-from hpc_train.foreign.csv_table import ResultTable, is_prefixed
+from hpc_train.foreign.csv_table import PREFIXED, ResultTable
 from hpc_train.foreign.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.foreign.workbook import sheet_of
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record, Scope
-from hpc_train.logs.result_columns import BATCH, PER_GPU, RATES_PER_GPU, RESULTS, complete_sizes
+from hpc_train.logs.result_columns import (
+    BATCH,
+    FRACTIONS,
+    PER_GPU,
+    RATES_PER_GPU,
+    RESULTS,
+    complete_sizes,
+    heading,
+    plain_name,
+)
 from hpc_train.runs.expected_runs import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.runs.run import JobState
 
@@ -37,14 +46,17 @@ _MOST_RUNS = 1000
 
 
 class _Row(NamedTuple):
-    """The cells of a row by their column: texts, whole numbers, values, what was written, time."""
+    """The cells of a row by their column: texts, whole numbers, values, spreads, and words.
+
+    `words` are in cells of measurements: `OOM`, `NaN`.
+    """
 
     place: str
     texts: dict[TableColumn, str]
     counts: dict[str, int]
     values: dict[str, float]
-    written: dict[str, float]
-    wall_s: list[float]
+    spreads: dict[str, float]
+    words: dict[str, str]
     results: list[TableColumn]
 
     def of(self, kind: str) -> dict[str, str]:
@@ -60,12 +72,17 @@ class _Row(NamedTuple):
 
 
 class _TableRuns(NamedTuple):
-    """The runs of one table, with names, their measurements, what they hold, and notes."""
+    """The runs of one table, with names, their measurements, what they hold, and notes.
+
+    `contents` are the place of each row with a result, and what two rows of one job share.
+    `assumed` is how something is read that may mean something else.
+    """
 
     runs: list[ExpectedRun]
     records: list[Record]
-    contents: list[RowContents]
+    contents: list[tuple[str, object]]
     notes: tuple[str, ...]
+    assumed: list[str]
 
 
 def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Record]]:
@@ -80,17 +97,26 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
     titles = table_names([one.path for one in tables])
     before = [f"{title}: " if len(titles) > 1 else "" for title in titles]
     parts = list(map(_of_table, tables, before))
-    refuse_same_rows([row for one in parts for row in one.contents])
+    first: dict[object, str] = {}
+    for place, contents in chain.from_iterable(one.contents for one in parts):
+        if first.setdefault(contents, place) != place:
+            raise LogParseError(
+                f"{place}: the same row as {first[contents]}: one job, not two repetitions",
+                "remove it or, if they are two jobs, distinguish them by a column `repetition`",
+            )
     runs, scaling = declared_scaling([run for one in parts for run in one.runs])
     notes = tuple(chain.from_iterable(one.notes for one in parts))
     study = undeclared(
         sheet_of(tables[0].path)[0].stem, _with_repetitions(runs), Warmup(steps=0), notes
     )
     records = [record for one in parts for record in one.records]
-    return msgspec.structs.replace(study, scaling=scaling), records
+    assumed = dict.fromkeys(chain.from_iterable(one.assumed for one in parts))
+    said = f"reading {', '.join(assumed)}" if assumed else ""
+    return msgspec.structs.replace(study, scaling=scaling, assumed=said), records
 
 
 def _of_table(table: ResultTable, before: str) -> _TableRuns:
+    table, assumed = _with_points(table, columns(table))
     meanings = _without_results(table, columns(table))
     rows = [_row(table, meanings, place) for place in range(len(table.rows))]
     runs = list(map(_run, rows))
@@ -100,13 +126,11 @@ def _of_table(table: ResultTable, before: str) -> _TableRuns:
     runs = [
         msgspec.structs.replace(run, run_id=name) for run, name in zip(runs, names, strict=True)
     ]
-    contents = [
-        RowContents(
-            row.place, row.values, row.written, run.sizes,
-            {**row.of("axis"), **row.of("condition"), **row.of("run"), "run": ""}, name, more,
-        )
-        for row, run, name, more in zip(rows, runs, stated, others, strict=True)
-    ]  # fmt: skip
+    contents: list[tuple[str, object]] = [
+        (row.place, (_same(row.values), frozenset(run.sizes.items()), frozenset(row.texts.items())))
+        for row, run in zip(rows, runs, strict=True)
+        if row.results
+    ]
     of_rows = list(map(_summed_up, rows))
     numbered = [
         (place, values, msgspec.structs.replace(run, run_id=f"{run.run_id}-r{number}"))
@@ -116,13 +140,102 @@ def _of_table(table: ResultTable, before: str) -> _TableRuns:
         for number, values in enumerate(every, start=1)
     ]
     records = list(chain.from_iterable(_records(table, *one) for one in numbered))
-    notes = [*table_notes(table, meanings, _distinct(meanings, rows))]
+    notes = [*table_notes(table, meanings, _distinct(meanings, rows)), *_unused_cells(rows, runs)]
     if len(numbered) > len(rows):
         notes.append(
             f"{table.path}: a row is the mean and the spread of its {_counted(rows)} runs, which "
             "are taken as normally distributed."
         )
-    return _TableRuns([run for _, _, run in numbered], records, contents, tuple(notes))
+    return _TableRuns([run for _, _, run in numbered], records, contents, tuple(notes), assumed)
+
+
+# Digits in which the values of one job agree, whatever their unit.
+_SAME = 12
+
+
+def _same(values: Mapping[str, float]) -> frozenset[tuple[str, str]]:
+    return frozenset((name, f"{value:.{_SAME - 1}e}") for name, value in values.items())
+
+
+def _unused_cells(rows: Sequence[_Row], runs: Sequence[ExpectedRun]) -> Iterator[str]:
+    """Yield an example of each kind of cell that is not used."""
+    for row, run in zip(rows, runs, strict=True):
+        if row.words and run.state == OK:
+            name, word = next(iter(row.words.items()))
+            yield f"{row.place}: {name}: {word!r} is not a number, and counts as empty."
+            break
+    for row, run in zip(rows, runs, strict=True):
+        text = _start(row.of("unused"))
+        if text and run.started is None:
+            yield f"{row.place}: {text!r} is not a time at which a job started, and not used."
+            break
+    for row in rows:
+        if (row.spreads or row.of("spread")) and not row.of("count"):
+            yield (
+                f"{row.place}: the spread is not used, because nothing states the number of runs: "
+                "add a column `n`."
+            )
+            break
+
+
+# What a comma or a dot is part of; and the separators of thousands that are nothing else.
+_WITH_COMMA = re.compile(r"[0-9.,]*,[0-9][0-9.,]*")
+_THOUSANDS = re.compile(r"(?<=[0-9])[_' \u00a0\u202f](?=[0-9]{3}(?![0-9]))")
+
+
+def _with_points(
+    table: ResultTable, meanings: Sequence[TableColumn]
+) -> tuple[ResultTable, list[str]]:
+    """Return the table with its numbers as `1234.5`, and what was assumed of their meaning.
+
+    Raises:
+        LogParseError: one comma is decimal, and another one separates thousands.
+    """
+    numeric = [
+        column.kind in ("size", "measure", "spread", "count") or column.name == "wall_s"
+        for column in meanings
+    ]
+    times = [(UNITS.get(c.name) == "s" and not c.unit) or c.name == "wall_s" for c in meanings]
+
+    def cells(chosen: Sequence[bool]) -> Iterator[str]:
+        for _, row in table.rows:
+            yield from (text for text, own in zip(row, chosen, strict=True) if own)
+
+    kinds = {_comma(one): one for text in cells(numeric) for one in _WITH_COMMA.findall(text)}
+    if {"decimal", "thousands"} <= kinds.keys():
+        raise LogParseError(
+            f"{table.path}: {kinds['decimal']!r} has a decimal comma, and {kinds['thousands']!r} "
+            "thousands separators",
+            "write all numbers with a decimal point",
+        )
+    by_file = table.separator == ";" and not any("." in text for text in cells(numeric))
+    decimal = "decimal" in kinds or ("thousands" not in kinds and by_file)
+
+    def plain(text: str) -> str:
+        return text.replace(".", "").replace(",", ".") if decimal else text.replace(",", "")
+
+    assumed = [column.assumed for column in meanings if column.assumed]
+    if kinds.keys() == {"either"}:
+        assumed.append(f"{kinds['either']!r} as {plain(kinds['either'])}")
+    clocks = filter(_SHORT_CLOCK.fullmatch, cells(times))
+    assumed += [f"{text} as m:ss" for text in islice(clocks, 1)]
+    rows = []
+    for line, row in table.rows:
+        shown = [_WITH_COMMA.sub(lambda found: plain(found[0]), text) for text in row]
+        pairs = zip(row, shown, numeric, strict=True)
+        rows.append(
+            (line, tuple(_THOUSANDS.sub("", one) if own else text for text, one, own in pairs))
+        )
+    return table._replace(rows=tuple(rows)), assumed
+
+
+def _comma(text: str) -> str:
+    """Return what the comma in a number is: `decimal`, of `thousands`, or `either`."""
+    head, _, tail = text.rpartition(",")
+    if "," in head or "." in tail:
+        return "thousands"
+    is_group = len(tail) == 3 and 0 < len(head) <= 3 and head != "0" and "." not in head
+    return "either" if is_group else "decimal"
 
 
 def _without_results(
@@ -141,9 +254,10 @@ def _without_results(
                 seen.setdefault(cells[place], set()).add(tuple(cells[one] for one in sizes))
         recurring = sum(len(where) > 1 for where in seen.values())
         is_number = all(_NUMBER.fullmatch(text) for text in seen)
-        if column.name == "accuracy" and column.factor == 1 and is_number:
+        if column.name in FRACTIONS and column.factor == 1:
+            values = [float(text) for text in seen if _NUMBER.fullmatch(text)]
             # 76.1 can only be a percentage, and so are the others of its column.
-            if 1 < max(map(float, seen), default=0) <= _PERCENT:
+            if 2 * sum(value > 1 for value in values) > len(values):
                 found[place] = column._replace(factor=1 / _PERCENT, unit="percent")
         if column.kind == "axis" and is_number and len(seen) > 1 and 2 * recurring <= len(seen):
             found[place] = TableColumn("unused", column.name)
@@ -157,16 +271,18 @@ def _summed_up(row: _Row) -> list[dict[str, float]]:
     distribution.
     """
     results = [column for column in row.results if column.name in RESULT_COLUMNS]
-    (spread,), (count,) = (list(row.of(kind).items()) or [("", "")] for kind in ("spread", "count"))
-    if len(results) != 1 or not spread[1] or not count[1]:
+    counts, columns = row.of("count"), row.of("spread")
+    if len(results) != 1 or not counts or not (row.spreads or columns):
         return [row.values]
-    number_of_runs = row.parsed(count[0], partial(whole, count[1], 1))
-    deviation = row.parsed(spread[0], lambda: number(spread[1], "1")) * results[0].factor
+    count, name = next(iter(counts)), results[0].name
+    number_of_runs = row.parsed(count, partial(whole, counts[count], 1))
     if number_of_runs < 2 or number_of_runs > _MOST_RUNS:
         return [row.values]
-    if spread[0].rpartition("_")[2] in ("sem", "stderr"):
-        deviation *= number_of_runs**0.5
-    name = results[0].name
+    deviation = row.spreads.get(name, 0.0)
+    for column, text in islice(columns.items(), 1):
+        deviation = row.parsed(column, partial(number, text, "1")) * results[0].factor
+        if column.rpartition("_")[2] in ("sem", "stderr"):
+            deviation *= number_of_runs**0.5
     scores = [NormalDist().inv_cdf((n + 0.5) / number_of_runs) for n in range(number_of_runs)]
     values = [row.values[name] + deviation * score / stdev(scores) for score in scores]
     return [{**row.values, name: value} for value in values] if min(values) > 0 else [row.values]
@@ -183,9 +299,11 @@ def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Ro
     Raises:
         LogParseError: a number is invalid.
     """
-    row = _Row(table.where(place), {}, {}, {}, {}, [], [])
+    row = _Row(table.where(place), {}, {}, {}, {}, {}, [])
     for column, text in zip(meanings, table.rows[place][1], strict=True):
-        if text not in ABSENT and column.name:
+        # The spread of a single run is NaN.
+        is_stated = column.kind not in ("spread", "count") or re.search("[0-9]", text)
+        if text not in ABSENT and column.name and is_stated:
             row.parsed(column.name, partial(_add, row, column, text))
     return row
 
@@ -200,14 +318,16 @@ def _add(row: _Row, column: TableColumn, text: str) -> None:
     if column.kind == "size" or name == "restarts":
         # A node has one GPU or none.
         row.counts[name] = whole(text, 0 if name in ("gpus_per_node", "restarts") else 1)
-    elif name == "wall_s":
-        row.wall_s.append(value_of(column, text))
     elif name == "loss" and _NOT_FINITE.fullmatch(text):
         row.values[_LOST] = 1.0
+    elif column.kind == "measure" and not re.search("[0-9]", text):
+        row.words[name] = text
     elif column.kind == "measure":
-        row.values[name] = value_of(column, text)
-        row.written[name] = _clock(text) or number(text, column.unit or "1")
+        mean, spread = _mean_and_spread(text)
+        row.values[name] = value_of(column, mean)
         row.results.append(column)
+        if spread:
+            row.spreads[name] = _in_ours(column, spread)
     else:
         row.texts[column] = text
 
@@ -217,6 +337,9 @@ def _run(row: _Row) -> ExpectedRun:
     state, problem = run_state(cells, row.place)
     if state == OK and not any(name in RESULT_COLUMNS for name in row.values):
         problem = problem or f"{row.place}: no time and no rate in this row"
+        for name, word in islice(row.words.items(), 1):
+            state = _STATES.get(word.upper().replace(" ", "_"), JobState.FAILED.value)
+            problem = f"{row.place}: {name}: {word}"
     if "exclude" in cells:
         state, problem = EXCLUDED, cells["exclude"]
     return ExpectedRun(
@@ -229,15 +352,26 @@ def _run(row: _Row) -> ExpectedRun:
         sizes=_sizes(row),
         conditions=row.of("condition"),
         restarts=row.counts.get("restarts", 0),
-        wall_s=next(iter(row.wall_s), None) or None,
-        started=_started(row.of("unused")),
+        wall_s=_wall(row),
+        started=_started(_start(row.of("unused"))),
     )
 
 
-def _started(cells: Mapping[str, str]) -> float | None:
+def _wall(row: _Row) -> float | None:
+    """Return the duration of the job, if it is stated."""
+    for column, text in row.texts.items():
+        if column.name == "wall_s":
+            return row.parsed(column.name, partial(value_of, column, text)) or None
+    return None
+
+
+def _start(cells: Mapping[str, str]) -> str:
+    return next((cells[name] for name in _STARTED if name in cells), "")
+
+
+def _started(text: str) -> float | None:
     """Return when a job began, in seconds since the epoch; a time without a zone is in UTC."""
-    text = next((cells[name] for name in _STARTED if name in cells), "")
-    if _NUMBER.fullmatch(text):
+    if _NUMBER.fullmatch(text) and float(text) < MOST:
         # Weights & Biases and MLflow state milliseconds, too.
         return float(text) / (1000 if float(text) > _MILLISECONDS else 1)
     try:
@@ -296,7 +430,6 @@ def _with_repetitions(runs: Sequence[ExpectedRun]) -> tuple[ExpectedRun, ...]:
 
 
 RESULT_COLUMNS = (*RESULTS, *RATES_PER_GPU)
-_FRACTIONS = ("accuracy", "mfu")
 _ANY_SIGN = ("loss",)
 _SCOPES: Mapping[str, Scope] = {
     "memory": "per_rank", "mfu": "per_gpu", **dict.fromkeys(PER_GPU, "per_gpu")
@@ -309,18 +442,42 @@ def value_of(column: TableColumn, text: str) -> float:
     Raises:
         ValueError: it is no number, or not one that this measurement can have.
     """
-    name = column.name
-    if UNITS.get(name) == "s" and not column.unit and (seconds := _clock(text)):
-        return seconds
-    ours = UNITS.get(PER_GPU.get(name, name), "s")
-    value = number(text, column.unit or ours) * column.factor
-    if name in _FRACTIONS and not 0 <= value <= 1:
-        raise ValueError(f"{text} must be a fraction, from 0 to 1")
+    name, value = column.name, _in_ours(column, text)
+    if name in FRACTIONS and not 0 <= value <= 1:
+        most = "a fraction, from 0 to 1" if column.factor == 1 else "at most 100 %"
+        raise ValueError(f"{text} must be {most}")
     if name in (*RESULT_COLUMNS, BATCH) and value <= 0:
         raise ValueError(f"{text} must be above 0; leave the cell empty if nothing was measured")
     if value < 0 and name not in _ANY_SIGN:
         raise ValueError(f"{text} must not be negative")
     return value
+
+
+def _in_ours(column: TableColumn, text: str) -> float:
+    """Return the number in a cell in hpctrain's unit; a unit in the cell precedes its column's.
+
+    Raises:
+        ValueError: it is no number.
+    """
+    name = column.name
+    ours = UNITS.get(PER_GPU.get(name, name), "s")
+    if ours == "s" and (seconds := _clock(text, in_hours=column.unit[:1] == "h")) is not None:
+        return seconds
+    if match := _WITH_UNIT.fullmatch(text):
+        found = heading(f"{name} [{match['unit']}]")
+        if name in (found.name, plain_name(match["unit"])):
+            return number(match["number"], ours) * found.factor
+    return number(text, column.unit or ours) * column.factor
+
+
+def _mean_and_spread(text: str) -> tuple[str, str]:
+    """Split `1.20 ± 0.02 s`, `1.20 +/- 0.02` and `1.20(2)`; the spread of another text is empty."""
+    if match := _SPREAD.fullmatch(text):
+        return match["mean"] + match["unit"], match["spread"] + match["unit"]
+    if match := _LAST_DIGITS.fullmatch(text):
+        decimals = len(match["mean"].partition(".")[2])
+        return match["mean"] + match["unit"], f"{match['digits']}e-{decimals}{match['unit']}"
+    return text, ""
 
 
 def measurements(values: Mapping[str, float], gpus: int) -> Iterator[tuple[str, Scope, float]]:
@@ -389,77 +546,21 @@ def _stated(text: str, place: str) -> str:
     return _STATES[word]
 
 
-# Two jobs with 2 % noise agree in six digits once in 10,000 pairs, and in two digits often.
-_DIGITS = 6
-# Digits in which the values of one job agree, whatever their unit.
-_SAME = 12
-# Settings, which repetitions share.
-_GIVEN = frozenset({BATCH, "learning_rate", "samples", "steps"})
-
-
-class RowContents(NamedTuple):
-    """A row as it counts: its place, values in hpctrain's units, sizes, texts, its stated name.
-
-    `written` are the numbers in the cells, `more` the texts of the other columns, which only
-    distinguish jobs.
-    """
-
-    place: str
-    values: Mapping[str, float]
-    written: Mapping[str, float]
-    sizes: Mapping[str, int]
-    texts: Mapping[str, str]
-    name: str | None
-    more: Mapping[str, str]
-
-
-def refuse_same_rows(rows: Sequence[RowContents]) -> None:
-    """Refuse rows that hold the same values, in one table or in several, however they are written.
-
-    Rows with different names are the same job if their results agree in six digits or more. Rows
-    without a result do not count.
-
-    Raises:
-        LogParseError: two rows are the same; the message names both places.
-    """
-    first: dict[object, int] = {}
-    for number, row in enumerate(rows):
-        digits = _digits(row.written)
-        if not digits:
-            continue
-        values = frozenset((name, f"{v:.{_SAME - 1}e}") for name, v in row.values.items())
-        texts, more = frozenset(row.texts.items()), frozenset(row.more.items())
-        key = (values, frozenset(row.sizes.items()), texts, more)
-        # A row that is less precise is only compared with those of its name.
-        keys: list[object] = [(*key, row.name)] + [key] * (digits >= _DIGITS)
-        before = [first[one] for one in keys if one in first]
-        if before:
-            raise LogParseError(
-                f"{row.place}: the same row as {rows[min(before)].place}: one job, not two "
-                "repetitions",
-                "remove it or, if they are two jobs, distinguish them by a column `repetition`",
-            )
-        first.update(dict.fromkeys(keys, number))
-
-
-def _digits(written: Mapping[str, float]) -> int:
-    """Return the significant digits of the most precise result of a row, at most six."""
-    numbers = (abs(v) for name, v in written.items() if v and name not in _GIVEN)
-    digits = (f"{v:.{_SAME - 1}e}".partition("e")[0].replace(".", "") for v in numbers)
-    return min(max((len(own.rstrip("0")) for own in digits), default=0), _DIGITS)
-
-
-ABSENT = frozenset({"", "-", "--", "NA", "N/A", "n/a", "null", "None"})
+ABSENT = frozenset({"", "-", "--", "\u2013", "\u2014", "NA", "N/A", "n/a", "null", "None"})
 MOST = 1e100
 # Letters of a cell in a message.
 _LONGEST = 40
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
-_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' \u00a0\u202f.][0-9]{3})+(?:[.,][0-9]+)?")
-_CLOCK = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9}):([0-9]{2}):([0-9]{2}(?:\.[0-9]+)?)")
+_CLOCK = re.compile(
+    r"(?:(?:([0-9]{1,6})-)?([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{2}(?:\.[0-9]+)?)", re.ASCII
+)
 _SHORT_CLOCK = re.compile(r"[0-9]{1,9}:[0-9]{2}(?:\.[0-9]+)?")
-_COMMA = re.compile(r"^[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 _WITH_UNIT = re.compile(rf"^(?P<number>{_NUMBER.pattern})\s*(?P<unit>[^\W\d_].*|%.*|/.*)")
+_SPREAD = re.compile(
+    rf"\(?(?P<mean>{_NUMBER.pattern})\s*(?:±|\+/-|\+-)\s*(?P<spread>{_NUMBER.pattern})\)?(?P<unit>.*)"
+)
+_LAST_DIGITS = re.compile(r"(?P<mean>[0-9]+(?:\.[0-9]+)?)\((?P<digits>[0-9]{1,3})\)(?P<unit>.*)")
 
 
 def number(text: str, unit: str) -> float:
@@ -470,20 +571,22 @@ def number(text: str, unit: str) -> float:
     """
     text = text.strip()
     if not _NUMBER.fullmatch(text):
-        raise ValueError(_why(text, unit))
+        with_unit = f" with the unit of its column, {unit}" if _WITH_UNIT.fullmatch(text) else ""
+        raise ValueError(f"{_short(text)!r} is not a number{with_unit}")
     value = float(text)
     if not isfinite(value) or abs(value) > MOST:
         raise ValueError(f"{_short(text)} is too large for a measurement; at most {MOST:g}")
     return value
 
 
-def _clock(text: str) -> float | None:
-    """Return the seconds of `[D-]h:mm:ss`; `1:30` may be hours or minutes, and is refused."""
+def _clock(text: str, *, in_hours: bool) -> float | None:
+    """Return the seconds of `[D-]h:mm:ss` and `m:ss`, which is h:mm in a column of hours."""
     match = _CLOCK.fullmatch(text)
     if not match:
         return None
     days, hours, minutes, seconds = (float(group or 0) for group in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    factor = 60 if in_hours and match[2] is None else 1
+    return factor * (((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def whole(text: str, least: int) -> int:
@@ -500,33 +603,6 @@ def whole(text: str, least: int) -> int:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} letters)"
-
-
-def _why(text: str, unit: str) -> str:
-    shown = repr(_short(text))
-    if _NOT_FINITE.fullmatch(text):
-        return f"{shown} is not a measurement; leave the cell empty if nothing was measured"
-    if _COMMA.fullmatch(text) or _GROUPED.fullmatch(text):
-        return _separated(text)
-    suffixed = _WITH_UNIT.fullmatch(text)
-    if suffixed and suffixed["unit"].startswith("%"):
-        return f"{shown} is in percent; write a number without a unit, a fraction of 1"
-    if suffixed:
-        column = f"the column is in {unit}" if unit != "1" else "the column has no unit"
-        return f"{shown} has the unit {_short(suffixed['unit'])!r}; write a number alone, {column}"
-    what = "a time" if _CLOCK.fullmatch(text) else "not a number"
-    is_short = _SHORT_CLOCK.fullmatch(text)
-    return f"{shown} {'may be h:mm or m:ss; write h:mm:ss' if is_short else f'is {what}'}"
-
-
-def _separated(text: str) -> str:
-    shown, point = repr(_short(text)), _short(text.replace(",", "."))
-    if not _COMMA.fullmatch(text):
-        return f"{shown} has thousands separators; write the digits without them"
-    if _GROUPED.fullmatch(text) and not text.lstrip("+-").startswith("0"):
-        both = f"{point} or {_short(text.replace(',', ''))}"
-        return f"{shown} has a decimal comma, or a thousands separator; write {both}"
-    return f"{shown} has a decimal comma; write {point} with a point"
 
 
 _MOST_NAMED = 6
@@ -575,7 +651,7 @@ def _unexpected_axes(
         values = distinct[place]
         # No two rows are in one series.
         alone = 2 < values == len(table.rows)
-        if alone or (values > 1 and is_prefixed(name)):
+        if alone or (values > 1 and PREFIXED.fullmatch(name.strip())):
             yield f"{name!r} ({values} values)"
 
 

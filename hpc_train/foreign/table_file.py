@@ -40,7 +40,7 @@ from hpc_train.foreign.csv_table import (
     table_of,
 )
 from hpc_train.foreign.workbook import WORKBOOKS, read_workbook, sheet_of
-from hpc_train.logs.result_columns import SIZES, plain_name
+from hpc_train.logs.result_columns import plain_name
 
 _HEAD = 64 * 1024
 _CSV = (".csv", ".tsv")
@@ -160,8 +160,6 @@ _OF_STEPS = frozenset({
     "step_time", "epoch_time", "samples_per_second", "tokens_per_second", "tflops", "mfu", "power",
     "samples_per_second_per_gpu", "tokens_per_second_per_gpu", "tflops_per_gpu", "power_per_gpu",
 })  # fmt: skip
-_WHOLE = re.compile(r"[0-9]{1,10}(?:\.0)?")
-_NONE = ("", "None")
 _LARGEST = 64 << 20
 # A folder of many logs is not searched to its end for runs.
 _SEARCHED = 1000
@@ -189,23 +187,21 @@ def read_mlruns(path: Path) -> ResultTable:
     Raises:
         LogParseError: a file cannot be read, or a line of a metric is not one of MLflow.
     """
-    found = [_read(folder) for folder in _all_runs(path)]
+    below = [run for one in (path, *_folders(path)) for run in _runs_below(one)]
+    found = [_read(folder) for folder in ([path] if _is_run(path) else below)]
     runs = [run for run in found if run is not None]
     if not runs:
         raise LogParseError(f"{path}: no run in it that was not deleted", "name the folder mlruns")
     counts = Counter(run.name for run in runs)
+    names = [f"{one.name} {one.run_id[:8]}" if counts[one.name] > 1 else one.name for one in runs]
     columns = {name: None for run in runs for name in run.cells}
     rows = [
-        (number, (_unique(run, counts), *(run.cells.get(column, "") for column in columns)))
-        for number, run in enumerate(runs, start=1)
+        (number, (name, *(run.cells.get(column, "") for column in columns)))
+        for number, (name, run) in enumerate(zip(names, runs, strict=True), start=1)
     ]
     named = path if path.name else path.resolve()
     table = table_of(named, 1, ("run", *columns), rows)
     return table._replace(notes=tuple(_notes(path, found)))
-
-
-def _unique(run: _Run, counts: Counter[str]) -> str:
-    return run.name if counts[run.name] == 1 else f"{run.name} {run.run_id[:8]}"
 
 
 def _notes(path: Path, found: list[_Run | None]) -> Iterator[str]:
@@ -219,12 +215,6 @@ def _notes(path: Path, found: list[_Run | None]) -> Iterator[str]:
     omitted = [place for run in found if run for place in run.omitted]
     if omitted:
         yield f"{path}: values that are not finite are not used: {', '.join(omitted[:6])}."
-
-
-def _all_runs(path: Path) -> list[Path]:
-    if _is_run(path):
-        return [path]
-    return [run for one in (path, *_folders(path)) for run in _runs_below(one)]
 
 
 def _runs_below(path: Path) -> list[Path]:
@@ -256,7 +246,7 @@ def _read(folder: Path) -> _Run | None:
     run_id = str(meta.get("run_id") or folder.name)
     cells = {"state": _state(meta.get("status")), "wall_s": _wall(meta)}
     for name, path in _files(folder / "params"):
-        cells[f"params.{name}"] = _setting(name, path)
+        cells[f"params.{name}"] = " ".join(_text(path).split())
     omitted = []
     for name, path in _files(folder / "metrics"):
         values = _values(path)
@@ -267,16 +257,6 @@ def _read(folder: Path) -> _Run | None:
         if finite and (isfinite(values[-1]) or plain_name(name) in _OF_STEPS):
             cells[f"metrics.{name}"] = repr(_reduced(plain_name(name), finite))
     return _Run(str(meta.get("run_name") or run_id), run_id, cells, tuple(omitted))
-
-
-def _setting(name: str, path: Path) -> str:
-    """Return a setting on one line; that of a size must be a whole number."""
-    text = " ".join(_text(path).split())
-    if plain_name(name) in SIZES and text not in _NONE and not _WHOLE.fullmatch(text):
-        raise LogParseError(
-            f"{path}: {name}: {text[:40]!r} is not a whole number", "correct this file"
-        )
-    return text
 
 
 def _state(status: object) -> str:
@@ -330,17 +310,14 @@ def _reduced(name: str, values: list[float]) -> float:
 #
 # Objects within objects become columns `outer.inner`. The columns are those of all rows, in the
 # order in which they appear. An object of columns, `{"nodes": {"0": 1, "1": 2}}`, is what pandas
-# writes unless told otherwise; its other forms (`orient`) with names are read as well.
+# writes unless told otherwise.
 
 # Limit of cells, because each row gets a cell of each column.
 _MOST_CELLS = 100_000_000
 _DEEPEST = 20
 _KEY = re.compile(r'"([^"\\]{1,200})"\s*:')
-# The names of columns in the other forms of pandas, which stand before all rows.
-_SPLIT = re.compile(r'\A\s*\{\s*"columns"\s*:\s*(\[[^\]]{1,60000}\])')
 # Only the first column of many rows stands in the head.
 _COLUMN = re.compile(r'\A\s*\{\s*"[^"\\]{1,200}"\s*:\s*\{\s*"0"\s*:\s*[^\s{\[]')
-_SCHEMA = re.compile(r'\A\s*\{\s*"schema"\s*:\s*\{\s*"fields"\s*:\s*(\[[^\]]{1,60000}\])')
 _ROWS = "write one object for each job: a line each, or in an array"
 _BLANK = " \t\r\n"
 _Decode = Callable[[str, int], tuple[Any, int]]
@@ -363,20 +340,8 @@ def is_json_of_results(head: str) -> bool:
         # It is longer than the head, or reading it names what is wrong.
         if _COLUMN.match(head):
             return True
-        names = _named_in_head(head) or tuple(_KEY.findall(head.partition("}")[0]))
+        names = tuple(_KEY.findall(head.partition("}")[0]))
     return names_a_result(names, sized=True)
-
-
-def _named_in_head(head: str) -> tuple[str, ...]:
-    """Return the columns of a table that pandas wrote in parts; none for another form."""
-    for pattern in (_SPLIT, _SCHEMA):
-        if match := pattern.match(head):
-            try:
-                names = json.loads(match[1])
-            except ValueError:
-                return ()
-            return tuple(str(one.get("name") if isinstance(one, dict) else one) for one in names)
-    return ()
 
 
 def parse_json(path: Path, text: str) -> ResultTable:
@@ -427,57 +392,14 @@ def _rows(text: str) -> Iterator[tuple[int, Any]]:
     first = next(objects, None)
     second = next(objects, None)
     if first is not None and second is None and isinstance(first[1], dict):
-        line, value = first
-        if (rows := _rows_of_frame(value)) is not None:
-            yield from ((line, row) for row in rows)
-            return
+        line, columns = first[0], list(first[1].values())
+        if columns and all(isinstance(one, dict) for one in columns):
+            numbers = columns[0].keys()
+            if all(one.keys() == numbers for one in columns) and all(map(str.isdecimal, numbers)):
+                for number in numbers:
+                    yield line, {name: column[number] for name, column in first[1].items()}
+                return
     yield from chain(filter(None, (first, second)), objects)
-
-
-def _rows_of_frame(value: dict[str, Any]) -> list[Any] | None:
-    """Return the rows of one object that pandas wrote, by its `orient`; None for any other.
-
-    `columns`: {name: {number: cell}}; `index`: {number: row}; `split`: {"columns", "data"};
-    `table`: {"schema", "data"}.
-    """
-    data, names, schema = value.get("data"), value.get("columns"), value.get("schema")
-    if isinstance(data, list) and isinstance(names, list):
-        return [_split_row(names, cells) for cells in data]
-    if isinstance(data, list) and isinstance(schema, dict):
-        return [_without(schema.get("primaryKey"), row) for row in data]
-    return _rows_by_number(value)
-
-
-def _rows_by_number(value: dict[str, Any]) -> list[Any] | None:
-    """Return the rows of an object of columns or of rows, each with the same keys."""
-    parts = list(value.values())
-    if not parts or not all(isinstance(part, dict) for part in parts):
-        return None
-    if not all(part.keys() == parts[0].keys() for part in parts):
-        return None
-    if all(map(str.isdecimal, value)):
-        return parts
-    if all(map(str.isdecimal, parts[0])):
-        return [{name: column[number] for name, column in value.items()} for number in parts[0]]
-    return None
-
-
-def _split_row(names: list[Any], cells: Any) -> Any:
-    """Return a row of `split`; as it is, to be refused, if it has not a cell for each column."""
-    if (
-        not isinstance(cells, list)
-        or len(cells) != len(names)
-        or len(set(map(str, names))) < len(names)
-    ):
-        return cells
-    return dict(zip(map(str, names), cells, strict=True))
-
-
-def _without(keys: Any, row: Any) -> Any:
-    """Return a row of `table` without the numbers of the rows."""
-    if not isinstance(row, dict) or keys != ["index"]:
-        return row
-    return {name: cell for name, cell in row.items() if name != "index"}
 
 
 def _objects(text: str) -> Iterator[tuple[int, Any]]:

@@ -37,10 +37,11 @@ def read_workbook(path: Path, sheet: str = "") -> ResultTable:
 
     Raises:
         MissingExtraError: openpyxl is not installed. LogParseError: it is no workbook, has no such
-            sheet, several sheets with cells and none is named, or a formula without a value.
+            sheet, or several sheets with cells and none is named.
     """
     need("an Excel workbook", "xlsx", "save the sheet as CSV", only=("openpyxl",))
-    rows = _sheet(path, sheet, values=True)
+    with _opened(path) as book:
+        rows = _rows_of(path, book, sheet)
     if not rows:
         raise LogParseError(f"{path}: the sheet is empty", "a header and a row for each job")
     (line, names), *others = rows
@@ -53,21 +54,19 @@ def read_workbook(path: Path, sheet: str = "") -> ResultTable:
                 "the first row with cells is the header: begin other rows above it with `# `",
             )
         kept.append((number, tuple(map(_text, (*cells, *[None] * width)[:width]))))
-    if any("" in cells for _, cells in kept):
-        _refuse_formulas(path, sheet, {number for number, _ in kept}, width)
     if not kept:
         raise LogParseError(f"{path}:{line}: a header, and no row below it", "one row for each job")
     return table_of(path, line, tuple(map(_text, names[:width])), kept)
 
 
 @contextmanager
-def _opened(path: Path, *, values: bool) -> Iterator[Workbook]:
+def _opened(path: Path) -> Iterator[Workbook]:
     from xml.etree.ElementTree import ParseError
 
     import openpyxl
 
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=values, keep_links=False)
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
     except OSError as failure:
         raise LogParseError(f"{path}: {failure.strerror or failure}") from None
     except (zipfile.BadZipFile, KeyError, ValueError, ParseError, EOFError) as failure:
@@ -76,12 +75,6 @@ def _opened(path: Path, *, values: bool) -> Iterator[Workbook]:
         yield book
     finally:
         book.close()
-
-
-def _sheet(path: Path, sheet: str, *, values: bool) -> list[tuple[int, Sequence[Any]]]:
-    """Return the rows with cells of the named sheet, or of the only one that has some."""
-    with _opened(path, values=values) as book:
-        return _rows_of(path, book, sheet)
 
 
 def _rows_of(path: Path, book: Workbook, sheet: str) -> list[tuple[int, Sequence[Any]]]:
@@ -117,22 +110,6 @@ def _rows(path: Path, sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
                 yield number, cells
     except (KeyError, ValueError, SyntaxError, zipfile.BadZipFile, EOFError) as failure:
         raise LogParseError(f"{path}: not a whole Excel workbook: {failure}", _CSV) from None
-
-
-def _refuse_formulas(path: Path, sheet: str, lines: set[int], width: int) -> None:
-    """Refuse a formula without a value, which a program has written and Excel never opened."""
-    values = dict(_sheet(path, sheet, values=True))
-    for number, cells in _sheet(path, sheet, values=False):
-        for place, cell in enumerate(cells[:width]):
-            formula = isinstance(cell, str) and cell.startswith("=")
-            if number in lines and formula and values.get(number, cells)[place] is None:
-                from openpyxl.utils import get_column_letter
-
-                raise LogParseError(
-                    f"{path}:{number}: cell {get_column_letter(place + 1)}{number}: the formula "
-                    f"{cell[:40]!r} has no stored value",
-                    "open the workbook, save it, and try again; or save the sheet as CSV",
-                )
 
 
 def _text(cell: Any) -> str:

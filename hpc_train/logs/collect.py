@@ -1,22 +1,16 @@
-"""Many log files -> their readings in order, with two processes if that is faster."""
+"""Logs -> Record: every measurement in the logs, each with its file and line."""
 
 from __future__ import annotations
 
 import logging
 import math
-import os
 import re
 import sys
-from collections import deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpc_train.base import registry
 from hpc_train.base.errors import LogParseError
@@ -30,77 +24,16 @@ from hpc_train.logs.read_log import (
     Log,
     MeasuredRun,
     ParseStats,
-    Reading,
     Wanted,
-    is_live,
-    lots,
     maker,
     parsers_of,
     read,
-    unpressed,
-    whole,
 )
-from hpc_train.logs.record import LOT, Pack, Record, joined_packs
+from hpc_train.logs.record import Pack, Record
 from hpc_train.logs.record_index import Index
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-_PROCESSES = 2
-# Fewer bytes than this are read before a second process has started.
-_WORTH = 64_000_000
-_LOT = 16_000_000
-_WAITING = 2 * _PROCESSES
-
-_decode = msgspec.msgpack.Decoder(list[Reading]).decode
-
-
-def worth_it(sizes: Sequence[int]) -> bool:
-    """Whether two processes would read files of these sizes [B] faster, and may be started."""
-    if sum(sizes) - max(sizes, default=0) < _WORTH // 2 or sum(sizes) < _WORTH:
-        return False
-    # A forked process has no other threads, but keeps the locks that these threads held.
-    tasks = Path("/proc/self/task")
-    if not tasks.is_dir() or len(list(tasks.iterdir())) > 1:
-        return False
-    return len(os.sched_getaffinity(0)) >= _PROCESSES
-
-
-def spread(logs: Sequence[Log], sizes: Sequence[int], wanted: Wanted) -> Iterator[Reading]:
-    """Yield the reading of each file, in order."""
-    # Imported here: these are 25 modules, and few reports need a second process.
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(_PROCESSES, mp_context=context) as pool:
-        waiting: deque[Future[bytes]] = deque()
-        for lot in _lots(logs, sizes):
-            waiting.append(pool.submit(_read_all, lot, wanted))
-            if len(waiting) > _WAITING:
-                yield from _decode(waiting.popleft().result())
-        while waiting:
-            yield from _decode(waiting.popleft().result())
-
-
-def _read_all(logs: Sequence[Log], wanted: Wanted) -> bytes:
-    return msgspec.msgpack.encode([whole(log, wanted) for log in logs])
-
-
-def _lots(logs: Sequence[Log], sizes: Sequence[int]) -> Iterator[list[Log]]:
-    lot: list[Log] = []
-    held = 0
-    for log, size in zip(logs, sizes, strict=True):
-        lot.append(log)
-        held += size
-        if held >= _LOT:
-            yield lot
-            lot, held = [], 0
-    if lot:
-        yield lot
-
-
-# Logs -> Record: every measurement in the logs, each with its file and line.
+    pass
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})
 _PREFIX_HINT = r"for example (?P<host>\w+)-gpu(?P<local>\d+)> ; groups: rank, local, host"
@@ -199,18 +132,14 @@ def each_once(
     logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
 ) -> Iterator[Pack]:
     """Yield records as `packs_in` does; damage is counted, without warnings."""
-    packs = _once(logs, wanted, census, index)
-    if any(is_live(log.path) for log in logs):
-        # A value is compared with values that arrived together.
-        packs = (pack for lot in lots(packs, LOT) for pack in joined_packs(lot))
-    yield from possible(packs, census)
+    yield from possible(_once(logs, wanted, census, index), census)
 
 
 def _once(
     logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
 ) -> Iterator[Pack]:
     """Yield each measurement once, however many ranks printed it."""
-    once: set[tuple[str, str, str, str]] = set()
+    once: set[tuple[str, str, str, str, float]] = set()
     empty = True
     for pack in _all(logs, wanted, census, index):
         again = _again(pack, once)
@@ -221,12 +150,16 @@ def _once(
         raise LogParseError(next(iter(census.failed.values())) + more)
 
 
-def _again(pack: Pack, once: set[tuple[str, str, str, str]]) -> set[int]:
-    """Return the positions of repeated measurements; add the new ones to `once`."""
+def _again(pack: Pack, once: set[tuple[str, str, str, str, float]]) -> set[int]:
+    """Return the positions of repeated measurements; add the new ones to `once`.
+
+    A second job in a log may have another size.
+    """
     again = set()
     for place, key in pack.once.items():
         kind = pack.kinds[pack.kind[place]]
-        full = (kind.run, kind.parser, kind.metric, key)
+        size = pack.value[place] if kind.metric == "world_size" else 0.0
+        full = (kind.run, kind.parser, kind.metric, key, size)
         if full in once:
             again.add(place)
         once.add(full)
@@ -236,28 +169,15 @@ def _again(pack: Pack, once: set[tuple[str, str, str, str]]) -> set[int]:
 def _all(
     logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
 ) -> Iterator[Pack]:
-    new = {log for log in logs if index is None or not index.knows(log)}
-    unread = [log for log in logs if log in new]
-    sizes = [log.path.stat().st_size if log.path.is_file() else 0 for log in unread]
-    together = spread(unread, sizes, wanted) if worth_it(sizes) else None
     for _, own in groupby(logs, lambda log: log.run):
         run = MeasuredRun(tuple(own), wanted)
         for log in run.logs:
-            reading = next(together) if together is not None and log in new else None
-            yield from run.noted(_of_log(log, wanted, census, index, reading))
+            if index is not None:
+                packs = index.packs(log, census)
+            else:
+                packs = read(log, parsers_of(wanted), wanted.prefix, census, Mark())
+            yield from run.noted(packs)
         yield from run.guessed(census)
-
-
-def _of_log(
-    log: Log, wanted: Wanted, census: ParseStats, index: Index | None, reading: Reading | None
-) -> Iterator[Pack]:
-    if index is not None:
-        yield from index.packs(log, census, reading)
-    elif reading is not None:
-        census.add(reading.census)
-        yield from map(unpressed, reading.packs)
-    else:
-        yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
 
 
 def _warn(log: Log, census: ParseStats) -> None:
@@ -282,14 +202,7 @@ def _source(path: Path, root: Path | None) -> str:
 # - a fraction (`accuracy`, `mfu`) is from 0 to 1;
 # - a time of a step, an epoch or a training is above 0, and so is a rate of samples or tokens; any
 #   other time (s, us) or rate (.../s) is not negative; all of them are finite;
-# - memory, power and energy are from 0 to 1e100;
-# - a rate is at most 1,000 times the median of its neighbours: up to five values before it and five
-#   after it in the same file, of the same parser, metric, variant, unit, scope, rank and message
-#   size, at least three of which are above 0. A step time counts as a rate of steps. In a live
-# pipe, only values that arrived in the same batch come after it.
-#
-# Only rates that are too high are compared: a first step or a stall may take 1,000 times as long as
-# the others.
+# - memory, power and energy are from 0 to 1e100.
 
 FRACTIONS = frozenset({"accuracy", "mfu"})
 _POSITIVE = frozenset(
@@ -301,45 +214,28 @@ _POSITIVE = frozenset(
 _TIMES = frozenset({"s", "us"})
 _AMOUNTS = frozenset({"memory", "power", "energy"})
 _LEAST, _MOST = 5e-324, sys.float_info.max
-_FACTOR = 1000.0
-_ASIDE = 5
-_LEAST_NEIGHBOURS = 3
-_series = attrgetter("metric", "parser", "variant", "unit", "scope", "message_size")
-_Key = tuple[Any, int | None]
-"""Key of a series of neighbouring values: the fields of `_series`, and the rank."""
 
 
 class _Check(NamedTuple):
-    """The range of possible values, the error for others, and whether the metric is a rate.
-
-    Most metrics have no limits.
-    """
+    """The range of possible values, and the error for others; most metrics have no limits."""
 
     low: float
     high: float
     wrong: str
-    is_rate: bool
 
 
-_ANY = _Check(-math.inf, math.inf, "", False)
+_ANY = _Check(-math.inf, math.inf, "")
 
 
 def possible(packs: Iterable[Pack], census: ParseStats) -> Iterator[Pack]:
     """Yield the records whose value is possible, in their order; `census` counts the others."""
-    for _, of_file in groupby(packs, _file):
-        before: dict[_Key, list[float]] = {}
-        for pack in of_file:
-            wrong = _out_of_range(pack)
-            wrong |= dict.fromkeys(_far_above(pack, wrong, before), "is 1,000 times its neighbours")
-            for place in sorted(wrong):
-                _refuse(pack, place, wrong[place], census)
-            sound = pack.without(wrong) if wrong else pack
-            if len(sound):
-                yield sound
-
-
-def _file(pack: Pack) -> tuple[str, str]:
-    return pack.kinds[0].run, pack.kinds[0].source
+    for pack in packs:
+        wrong = _out_of_range(pack)
+        for place, reason in wrong.items():
+            _refuse(pack, place, reason, census)
+        sound = pack.without(wrong) if wrong else pack
+        if len(sound):
+            yield sound
 
 
 def _out_of_range(pack: Pack) -> dict[int, str]:
@@ -355,58 +251,18 @@ def _out_of_range(pack: Pack) -> dict[int, str]:
     return {place: wrong for place, wrong in outside if wrong}
 
 
-def _far_above(pack: Pack, wrong: Container[int], before: dict[_Key, list[float]]) -> Iterator[int]:
-    """Yield the positions of rates far above their neighbours; `before` has the last of each."""
-    for key, places in _rates(pack, wrong).items():
-        last = before.get(key, [])
-        values = [*last, *[pack.value[place] for place in places]]
-        rate = (lambda took: 1 / max(took, 1 / _MOST)) if key[0][0] == "step_time" else float
-        ends = [rate(min(values)), rate(max(values))]
-        if max(ends) > _FACTOR * min(ends):
-            high = _too_high([rate(value) for value in values], len(last))
-            yield from (places[at - len(last)] for at in high)
-            values = [value for at, value in enumerate(values) if at not in high]
-        before[key] = values[-_ASIDE:]
-
-
-def _rates(pack: Pack, wrong: Container[int]) -> dict[_Key, list[int]]:
-    """Return the positions of the rates of each series."""
-    is_rate = [_check(kind.metric, kind.unit).is_rate for kind in pack.kinds]
-    # Several kinds may form one series, and numbers are compared faster than tuples.
-    numbers: dict[Any, int] = {}
-    series = [numbers.setdefault(_series(kind), len(numbers)) for kind in pack.kinds]
-    found: dict[tuple[int, int | None], list[int]] = {}
-    for place, (kind, rank) in enumerate(zip(pack.kind, pack.rank, strict=True)):
-        if is_rate[kind] and place not in wrong:
-            found.setdefault((series[kind], rank), []).append(place)
-    names = tuple(numbers)
-    return {(names[number], rank): places for (number, rank), places in found.items()}
-
-
 @lru_cache(maxsize=1024)
 def _check(metric: str, unit: str) -> _Check:
     """Return the check of a metric."""
-    is_rate = unit.endswith("/s") or metric == "step_time"
     if metric in FRACTIONS:
-        return _Check(0.0, 1.0, "is not from 0 to 1", False)
+        return _Check(0.0, 1.0, "is not from 0 to 1")
     if metric in _AMOUNTS:
-        return _Check(0.0, 1e100, "is not from 0 to 1e100", False)
+        return _Check(0.0, 1e100, "is not from 0 to 1e100")
     if metric in _POSITIVE:
-        return _Check(_LEAST, _MOST, "is not above 0 and finite", is_rate)
-    if unit in _TIMES or is_rate:
-        return _Check(0.0, _MOST, "is negative or not finite", is_rate)
+        return _Check(_LEAST, _MOST, "is not above 0 and finite")
+    if unit in _TIMES or unit.endswith("/s"):
+        return _Check(0.0, _MOST, "is negative or not finite")
     return _ANY
-
-
-def _too_high(values: Sequence[float], first: int) -> set[int]:
-    """Return the positions, from `first` on, of values far above their neighbours."""
-    found = set()
-    for at in range(first, len(values)):
-        beside = (*values[max(0, at - _ASIDE) : at], *values[at + 1 : at + 1 + _ASIDE])
-        beside = tuple(value for value in beside if value > 0)
-        if len(beside) >= _LEAST_NEIGHBOURS and values[at] > _FACTOR * median(beside):
-            found.add(at)
-    return found
 
 
 def _refuse(pack: Pack, place: int, wrong: str, census: ParseStats) -> None:

@@ -10,13 +10,10 @@ from pathlib import Path
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.logs.collect import logs_of
 from hpc_train.logs.event_file import is_event_file
-from hpc_train.logs.formats.metric_tables import charted_runs
 from hpc_train.logs.log_file import (
     NAMES,
     event_files,
-    first_bytes,
     log_files,
-    open_log,
     rank_of,
     readable,
 )
@@ -67,8 +64,6 @@ def nothing(logs: Sequence[Log], census: ParseStats, form: str = "auto") -> LogP
     except LogParseError as empty:
         return empty
     if all(path.suffix.lower() in _TABLES for path in paths):
-        if chart := next(filter(None, map(_chart_of_several, paths)), None):
-            return chart
         return LogParseError(
             f"{_all(paths)}:1: no column of a known time, rate or loss, as in a table of steps",
             "hpctrain report reads a table of jobs, which begins with columns such as "
@@ -87,27 +82,6 @@ def nothing(logs: Sequence[Log], census: ParseStats, form: str = "auto") -> LogP
     return LogParseError(
         f"{_all(paths)}: no line of {what}" + (f"; nearest: {places}" if places else ""),
         hint if form == "auto" else "without --format, every format is tried",
-    )
-
-
-def _chart_of_several(path: Path) -> LogParseError | None:
-    """Return the error for a chart of Weights & Biases with the steps of several runs."""
-    try:
-        with open_log(path) as stream:
-            head = first_bytes(stream)
-    except LogParseError:
-        return None
-    header, newline, _ = head.decode("utf-8-sig", "replace").rstrip("\0").partition("\n")
-    # The last column may be cut.
-    runs = charted_runs(header.rstrip("\r") if newline else header.rpartition(",")[0])
-    if len(runs) <= 1:
-        return None
-    shown = ", ".join(runs[:_NEAREST]) + (", …" if len(runs) > _NEAREST else "")
-    return LogParseError(
-        f"{path}:1: a chart of Weights & Biases with the steps of {len(runs)} runs ({shown}); a "
-        "file has the steps of one run",
-        "export a chart of each run, or the table of the runs with columns such as nodes, "
-        "gpus_per_node and step_time",
     )
 
 

@@ -118,19 +118,6 @@ def packs_of(records: Iterable[Record]) -> Iterator[Pack]:
             yield _pack(kinds, rows)
 
 
-def joined_packs(packs: Iterable[Pack]) -> Iterator[Pack]:
-    """Yield the records of packs, those of one file in turn as one pack."""
-    for _, of_file in groupby(packs, lambda pack: _file(pack.kinds[0])):
-        kinds: list[Record] = []
-        rows: list[_Row] = []
-        for pack in of_file:
-            first = len(kinds)
-            kinds += pack.kinds
-            for kind, line, value, step, rank in pack.rows:
-                rows.append((first + kind, line, value, step, rank))
-        yield _pack(kinds, rows)
-
-
 def _pack(kinds: list[Record], rows: Sequence[_Row]) -> "Pack":
     kind, line, value, step, rank = zip(*rows, strict=True) if rows else ((),) * 5
     return Pack(kinds, kind, line, value, step, rank, {})

@@ -53,35 +53,27 @@ class Index:
         self._old = self._entries(kept)
         self._new: dict[str, _Entry] = {}
         self._changed = False
-        self._states: dict[str, os.stat_result] = {}
 
     def knows(self, log: Log) -> bool:
-        """Whether a part of the file need not be read again; the state of the file is noted."""
-        with suppress(OSError):
-            self._states[log.source] = log.path.stat()
+        """Whether a part of the file need not be read again."""
         return self._known(log) is not None
 
-    def packs(self, log: Log, census: ParseStats, read: Reading | None = None) -> Iterator[Pack]:
-        """Yield the records of a file; of a file that has grown, only the new part is read.
-
-        `read` is the reading of the file if `knows` returned false.
-        """
-        now, old = self._states.pop(log.source, None), self._known(log)
-        same = old is not None and now is not None and _state(now) == old.state
-        if old is not None and same:
+    def packs(self, log: Log, census: ParseStats) -> Iterator[Pack]:
+        """Yield the records of a file; of a file that has grown, only the new part is read."""
+        now, old = None, self._known(log)
+        with suppress(OSError):
+            now = log.path.stat()
+        if old is not None and now is not None and _state(now) == old.state:
             self._new[log.source] = old
-            read = old.reading
-        reading = read or self._grown(log, old, now) or Reading()
+            yield from map(unpressed, old.reading.packs)
+            census.add(old.reading.census)
+            return
+        reading = self._grown(log, old, now) or Reading()
         yield from map(unpressed, tuple(reading.packs))
-        if read is None:
-            yield from extend(log, self._wanted, reading)
+        yield from extend(log, self._wanted, reading)
         census.add(reading.census)
-        if now is not None and not same:
-            self._remember(log, now, reading)
-
-    def _remember(self, log: Log, now: os.stat_result, reading: Reading) -> None:
-        self._changed = True
-        if log.path.is_file() and not reading.census.failed:
+        self._changed = self._changed or now is not None
+        if now is not None and log.path.is_file() and not reading.census.failed:
             tail = _tail(log.path, reading.offset)
             entry = _Entry(log.run, bytes(log.path), _state(now), tail, reading)
             self._new[log.source] = entry

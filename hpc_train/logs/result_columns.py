@@ -41,17 +41,18 @@ UNUSED = frozenset({
     "job_energy", "job_energy_j", "consumedenergy", "consumedenergyraw", "consumed_energy",
     "consumed_energy_raw", "hostname", "host_name", "node_name", "nodename",
 })  # fmt: skip
-# Ambiguous names, and the names to use instead.
-AMBIGUOUS = {
-    "throughput": "samples_per_second or tokens_per_second, over all ranks",
-    "time": "step_time, epoch_time or time_to_train, in seconds",
-    "runtime": "step_time, epoch_time or time_to_train, in seconds",
-    "batch_size": "global_batch_size, of all ranks (that of one, times the ranks)",
-    "batch": "global_batch_size, of all ranks (that of one, times the ranks)",
+# What a name that may mean several things is taken for; the answer says so.
+ASSUMED = {
+    "throughput": ("samples_per_second", "samples/s of the whole job"),
+    "throughput_per_gpu": ("samples_per_second_per_gpu", "samples/s of one GPU"),
+    **dict.fromkeys(("time", "runtime"), ("time_to_train", "the time to train")),
+    **dict.fromkeys(("batch_size", "batch"), (BATCH, "that of all ranks")),
 }
 SPREADS = frozenset({"std", "stddev", "std_dev", "stdev", "sem", "stderr"})
+# Other statistics of a measurement beside its mean, as of JUBE.
+EXTREMES = frozenset({"min", "max", "sum", "first", "last"})
 # Beside a spread, the number of runs that a row sums up.
-COUNTS = ("n", "n_runs", "num_runs", "number_of_runs", "runs", "repeats", "repetitions")
+COUNTS = ("n", "n_runs", "num_runs", "number_of_runs", "runs", "repeats", "repetitions", "cnt")
 # A table with one of these columns does not need the ambiguous one.
 UNAMBIGUOUS = {
     "throughput": (*metrics.RATE_RECORDS, *RATES_PER_GPU),
@@ -128,13 +129,19 @@ FACTORS = {
     "W": {"w": 1.0, "watt": 1.0, "watts": 1.0, "kw": 1e3},
     "J": {"j": 1.0, "kj": 1e3, "wh": 3.6e3, "kwh": 3.6e6},
 }
-_FRACTIONS = ("accuracy", "mfu")
+FRACTIONS = ("accuracy", "mfu")
 _UNITS_OF_RUN = {"wall_s": "s"}
 _BRACKETS = re.compile(r"^([^\[(]+)[\[(]([^\])]*)[\])]?\s*")
 _ITEMS = {
     "samples": ("samples", "images", "imgs", "img", "sequences", "seqs", "seq"),
     "tokens": ("tokens", "toks", "tok"),
 }
+# A step or an epoch alone is a time only with a unit: `step_ms`, `ms/iter`.
+_TIMES = {
+    **dict.fromkeys(("step", "iter", "iteration", "it", "batch"), "step_time"),
+    "epoch": "epoch_time", **dict.fromkeys(("train", "training", "total"), "time_to_train"),
+}  # fmt: skip
+_EACH = re.compile(rf"^(?P<unit>{'|'.join(_SECONDS)})_per_(?P<each>[a-z]+)")
 _RATE = re.compile(r"^(?P<item>[a-z]+)_per_(?:s|sec|second)(?P<each>(?:_per_gpu)?)")
 _MEAN = re.compile(r"^(?:avg|average|mean|median)_|_(?:avg|average|mean|median)$")
 _ALIASES = {
@@ -150,7 +157,8 @@ _ALIASES = {
     **dict.fromkeys(("exit", "exitstatus", "status_code", "retcode", "rc"), "exit_code"),
     "elapsedraw": "wall_s", "nnodes": "nodes",
     "time_per_step": "step_time", "iteration_time": "step_time", "time_per_iteration": "step_time",
-    "time_per_epoch": "epoch_time",
+    "time_per_epoch": "epoch_time", **dict.fromkeys(("iter_time", "batch_time"), "step_time"),
+    **dict.fromkeys(("train_time", "training_time", "total_time"), "time_to_train"),
     "ranks_per_node": "tasks_per_node", "processes_per_node": "tasks_per_node",
     "ntasks_per_node": "tasks_per_node",
     **{f"{one}{of}": of for of in ("gpus", "nodes") for one in ("num_", "n_", "n", "total_")},
@@ -192,9 +200,9 @@ def heading(text: str) -> Heading:
     for name in _joined(head, _word(unit)):
         if name in KNOWN:
             return Heading(name)
-    if head in AMBIGUOUS or not unit:
+    if not unit:
         return Heading(head)
-    if unit.lower() == UNITS.get(PER_GPU.get(head, head), "").lower():
+    if unit.lower() == UNITS.get(_measure(head), "").lower():
         return Heading(head)
     return _in_unit(head, unit) or Heading(text)
 
@@ -208,23 +216,29 @@ def _joined(head: str, more: str) -> Iterator[str]:
     """Yield the possible names of `Throughput (img/s)` or `GPUs (per node)`."""
     yield _word(f"{head}_{more}")
     yield _word(f"{more}_{head}")
-    if head in AMBIGUOUS and more in MEASURES:
+    if head in ASSUMED and more in MEASURES:
         yield more
 
 
 def _with_ending(word: str) -> Heading:
-    head, _, unit = word.rpartition("_")
-    head = _ALIASES.get(head, head)
-    return (word not in KNOWN and _in_unit(head, unit)) or Heading(word)
+    each = _EACH.fullmatch(word)
+    head, _, unit = (each["each"], "", each["unit"]) if each else word.rpartition("_")
+    return (word not in KNOWN and _in_unit(_ALIASES.get(head, head), unit)) or Heading(word)
 
 
 def _in_unit(head: str, unit: str) -> Heading | None:
-    measure = PER_GPU.get(head, head)
-    ours = "fraction" if head in _FRACTIONS else UNITS.get(measure, _UNITS_OF_RUN.get(head, ""))
+    head = _TIMES.get(head, head)
+    measure = _measure(head)
+    ours = "fraction" if head in FRACTIONS else UNITS.get(measure, _UNITS_OF_RUN.get(head, ""))
     factor = FACTORS.get(ours, {}).get(unit.lower())
-    if factor is None or head not in KNOWN:
+    if factor is None or measure not in KNOWN:
         return None
     return Heading(head, factor, "" if factor == 1 else unit)
+
+
+def _measure(head: str) -> str:
+    name, _ = ASSUMED.get(head, (head, ""))
+    return PER_GPU.get(name, name)
 
 
 def _word(text: str) -> str:
@@ -236,4 +250,4 @@ def _word(text: str) -> str:
         word = f"{item}_per_second{rate['each']}"
     bare = _MEAN.sub("", word)
     bare = _ALIASES.get(bare, bare)
-    return bare if bare in KNOWN or bare in AMBIGUOUS else _ALIASES.get(word, word)
+    return bare if bare in KNOWN or bare in ASSUMED else _ALIASES.get(word, word)

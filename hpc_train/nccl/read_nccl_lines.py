@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hpc_train.logs.line import Find, Line, finder
+from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import Block
 
 # Largest number of different ends that are counted separately, for bounded memory.
@@ -289,12 +287,6 @@ _CHANNEL = re.compile(rb" Channel \d{1,5}(?:/\d{1,5})? : ")
 _MOST_LINES = 30_000
 # Size of the lines kept in memory [B].
 _HELD = 1 << 24
-# Of a longer line, only the parts around its literals are read.
-_PART = 1 << 16
-
-_Printed = tuple[bytes, int, int]
-# A search hit costs as much as a few lines that are only counted.
-_LENGTH = 256
 
 
 class TransportReader:
@@ -311,14 +303,11 @@ class TransportReader:
         self._source = source
         self._alike: dict[bytes, list[int]] = {}
         self._held = 0
-        self._thin = False
 
     @property
     def tally(self) -> Tally:
         """The counts of the lines so far."""
-        for raw, number, times in _with_literal(
-            [(raw, first, times) for raw, (first, times) in self._alike.items()]
-        ):
+        for raw, (number, times) in self._alike.items():
             for part in raw.split(b"\r"):
                 self._read(part, number, times)
         self._alike.clear()
@@ -327,21 +316,10 @@ class TransportReader:
 
     def read_block(self, block: Block, number: int) -> None:
         """Count the lines of a block; interleaved lines count as several."""
-        thin = self._thin
-        filtered = (
-            lines_with(finder(self.literals), block)
-            if thin
-            else FilteredLines(bytes(memoryview(block.data)[: block.end]))
-        )
-        text = filtered.joined
+        text, alike, at = bytes(memoryview(block.data)[: block.end]), self._alike, 0
         if _VIA in text:
             text = _CHANNEL.sub(b" Channel : ", text)
-        strangers = self._count(text.split(b"\n"), _LineNumbers(block, number, filtered.starts))
-        self._thin = filtered.worth_it(block) if thin else strangers
-
-    def _count(self, lines: Sequence[bytes], numbers: _LineNumbers) -> bool:
-        """Count lines; return whether most of them are not from NCCL, and differ."""
-        alike, at, ours, others = self._alike, 0, 0, 0
+        lines = text.split(b"\n")
         # In the order in which they are first seen.
         for raw, times in Counter(lines).items():
             known = alike.get(raw)
@@ -349,15 +327,10 @@ class TransportReader:
                 known[1] += times
             elif _OURS in raw or _VIA in raw:
                 at = lines.index(raw, at)
-                alike[raw] = [numbers.of(at), times]
+                alike[raw] = [number + at, times]
                 self._held += len(raw)
                 if len(alike) >= _MOST_LINES or self._held >= _HELD:
                     _ = self.tally
-            else:
-                others += 1
-                continue
-            ours += times
-        return others > ours
 
     def _read(self, raw: bytes, number: int, lines: int) -> None:
         if _VIA in raw:
@@ -412,20 +385,6 @@ class TransportReader:
             self._tally.first[kind] = f"{self._source}:{number}"
 
 
-def _with_literal(printed: Sequence[_Printed]) -> Iterator[_Printed]:
-    """Drop the lines that contain none of the literals."""
-    parts = [
-        (raw[start : start + _PART], number, times)
-        for raw, number, times in printed
-        for start in range(0, len(raw), _PART)
-    ]
-    ends = list(accumulate(len(raw) + 1 for raw, _, _ in parts))
-    text = b"\n".join(raw for raw, _, _ in parts)
-    found = finder(TransportReader.literals)(memoryview(text))
-    for number in dict.fromkeys(bisect_right(ends, end) for end, _ in found):
-        yield parts[number]
-
-
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
     """Split a line at the text of other ranks; yield the host and the message of each part."""
     starts = list(_WHO_TEXT.finditer(text))
@@ -434,49 +393,6 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     ends = [start.start() for start in starts[1:]]
     for start, end in zip(starts, [*ends, len(text)][: len(starts)], strict=True):
         yield start[1], text[start.end() : end]
-
-
-class FilteredLines(NamedTuple):
-    """Lines, and the offset of each in the block [B]; None if these are all its lines."""
-
-    joined: bytes
-    starts: Sequence[int] | None = None
-
-    def worth_it(self, block: Block) -> bool:
-        """Whether the lines are few enough for filtering to save time."""
-        return self.starts is not None and len(self.starts) * _LENGTH < block.end
-
-
-def lines_with(find: Find, block: Block) -> FilteredLines:
-    """Return the lines of a block that contain a literal."""
-    text, lines, starts, stop = bytes(memoryview(block.data)[: block.end]), [], [], -1
-    for at, _ in find(memoryview(text)):
-        if at > stop:
-            start = text.rfind(b"\n", stop + 1, at) + 1 or stop + 1
-            stop = text.find(b"\n", at)
-            stop = len(text) if stop < 0 else stop
-            lines.append(text[start:stop])
-            starts.append(start)
-    return FilteredLines(b"\n".join(lines), starts)
-
-
-class _LineNumbers:
-    """Counts the lines of a block before requested positions, one after the other."""
-
-    def __init__(self, block: Block, first: int, starts: Sequence[int] | None) -> None:
-        self._data = block.data
-        self._number = first
-        self._starts = starts
-        self._counted = 0
-
-    def of(self, index: int) -> int:
-        """Return the number of a line in the log."""
-        if self._starts is None:
-            return self._number + index
-        start = self._starts[index]
-        self._number += self._data.count(b"\n", self._counted, start)
-        self._counted = start
-        return self._number
 
 
 # `.. 3[1b000] -> 4[3d000] [send] via NET/IB/2(5)/GDRDMA/Shared` -> kind, ends, GPUDirect, proxy.

@@ -502,13 +502,15 @@ def _of_logs(
     # Tables and records need no diagnosis, and its signatures are slow to load.
     from hpc_train.diagnosis.diagnose import log_ends
     from hpc_train.scaling.record_arrays import gathered
-    from hpc_train.scaling.run_level_records import highest_ranks, metrics_of
+    from hpc_train.scaling.run_level_records import highest_ranks, metrics_of, of_last_job
 
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
     records = gathered(packs_in(logs, options, stats))
     ends = log_ends(runs, stats.failed)
     transports = {run: end.transport for run, end in ends.items()}
+    starts = {source: lines for end in ends.values() for source, lines in end.starts.items()}
+    records, begun = of_last_job(records, starts)
     if not len(records.value) and not any(transports.values()):
         raise nothing(logs, stats)
     named = highest_ranks(records)
@@ -518,7 +520,8 @@ def _of_logs(
     study = _failed(study, failures, allow_failed=allow_failed)
     notes = (*study.notes, *mlperf_notes(log.path for log in logs))
     files = {run: [log.path for log in own] for run, own in runs.items()}
-    study = msgspec.structs.replace(study, notes=notes)
+    assumed = f"reading the last job of each log (from {', '.join(begun)})" if begun else ""
+    study = msgspec.structs.replace(study, notes=notes, assumed=assumed)
     return ForeignResults(study, records, transports, files, tuple(log.path for log in logs))
 
 

@@ -213,9 +213,14 @@ def summary_lines(
 
     `fastest` are the rows of the comparison of series.
     """
-    guessed = (f"{CAVEATS}{study.guessed}.",) if study.guessed else ()
+    answer = (*answer_lines(points, fastest, study.gates),) if points else ("No point to compare.",)
+    guessed = [
+        f"{CAVEATS}{text}."
+        for text in (study.guessed, study.assumed)
+        if text and not any(text in line for line in answer)
+    ]
     if not points:
-        return ("No point to compare.", *guessed)
+        return (*answer, *guessed)
     asked = [text for text in runs["problem"] if text.endswith(OF_WHICH)]
     reasons = [text for text in runs["problem"] if text and not text.endswith(OF_WHICH)]
     nothing: tuple[str, ...] = ()
@@ -225,7 +230,7 @@ def summary_lines(
     return (
         *(f"{one} hpctrain report {study.asked} --rates job, or --rates rank" for one in asked[:1]),
         *_looks_weak(study, points),
-        *(nothing or answer_lines(points, fastest, study.gates)),
+        *(nothing or answer),
         *flag_caveats(points, implausible=True),
         *guessed,
         f"{MEASURED}{'; '.join(part for part in measured if part)}.",

@@ -82,8 +82,8 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     interval has the stated level, or all intervals of a series together. `site_unknown` is the
     reason why the gates of the site are unknown. `batch` are the samples of a step that a person
     stated: of all ranks, of each if `scaling` is weak. `asked` are the words that a next command
-    repeats. `guessed` says which logs the generic parser read, with an example. `refused` points
-    cannot run.
+    repeats. `guessed` says which logs the generic parser read, with an example. `assumed` is how
+    ambiguous headings and cells of a table were read. `refused` points cannot run.
     """
 
     name: str
@@ -101,6 +101,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     batch: float | None = None
     asked: str = ""
     guessed: str = ""
+    assumed: str = ""
     refused: tuple[RefusedPoint, ...] = ()
 
     @property

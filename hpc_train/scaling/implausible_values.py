@@ -189,27 +189,16 @@ def _per_gpu(own: pd.DataFrame) -> dict[str, Floats]:
 def far_from_most(logarithms: Floats, series: Ints) -> Iterator[tuple[int, float]]:
     """Yield the place of each value far from most of its series, and its logarithm minus theirs.
 
-    The values of a series form groups with distances of at least log10(GAP). The largest group is
-    right; if two are the largest, all values are doubtful.
+    That is GAP times away from more than half of the other values.
     """
     size = int(series.max(initial=-1)) + 1
     wide = most(logarithms, series, size) - least(logarithms, series, size) >= np.log10(GAP)
-    # Few series are so wide, and sorting the others would take longer than everything else here.
-    places = np.flatnonzero(wide[series] & ~np.isnan(logarithms))
-    order = places[np.lexsort((logarithms[places], series[places]))]
-    values, of = logarithms[order], series[order]
-    apart = (np.diff(values) >= np.log10(GAP)) & (np.diff(of) == 0)
-    for label in np.unique(of[1:][apart]).tolist():
-        low, high = np.searchsorted(of, [label, label + 1])
-        cuts = low + 1 + np.flatnonzero(apart[low : high - 1])
-        groups = np.split(np.arange(low, high), cuts - low)
-        largest = max(map(len, groups))
-        right = [group for group in groups if len(group) == largest]
-        for group in groups:
-            others = right[0] if group is not right[0] else right[-1]
-            if len(right) > 1 or group is not right[0]:
-                middle = float(np.median(values[others]))
-                yield from ((int(order[at]), float(values[at]) - middle) for at in group.tolist())
+    for label in np.flatnonzero(wide).tolist():
+        own = np.flatnonzero((series == label) & ~np.isnan(logarithms))
+        values = logarithms[own]
+        far = np.abs(values[:, None] - values) >= np.log10(GAP)
+        for at in np.flatnonzero(2 * far.sum(axis=1) > len(own) - 1).tolist():
+            yield int(own[at]), float(values[at] - np.median(values[far[at]]))
 
 
 def _text(conditions: Any, field: str) -> str:

@@ -18,7 +18,7 @@ from hpc_train.scaling.record_arrays import Ints, Mask, RecordArrays, packed
 from hpc_train.scaling.step_times import LEAST_STEPS, StepSummary
 
 NO_RATE = ", but no time or rate of training; see hpctrain help events"
-_SINGLE_VALUED = ("accuracy", "global_batch_size", "world_size", "samples_per_second")
+_SINGLE_VALUED = ("global_batch_size", "world_size", "samples_per_second")
 
 
 def run_flags(

@@ -9,11 +9,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from hpc_train.base.errors import ReportError
-from hpc_train.base.metrics import RATE_RECORDS, RESULTS
+from hpc_train.base.metrics import RATE_RECORDS
 from hpc_train.logs.record import Record
-from hpc_train.runs.expected_runs import OF_WHICH, ExpectedRun
-from hpc_train.runs.run import JobState
+from hpc_train.runs.expected_runs import OF_WHICH
 from hpc_train.scaling.record_arrays import NONE, Mask, RecordArrays, TextCodes, packed
 
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")
@@ -102,48 +100,27 @@ def with_rates(fields: RecordArrays, of: Literal["job", "rank"]) -> RecordArrays
     return fields._replace(scope=TextCodes(codes, names))
 
 
-_TIMED = tuple(metric.record for metric in RESULTS)
-# Fewer can be equal by chance: programs print few digits.
-LEAST_EQUAL = 10
+def of_last_job(
+    fields: RecordArrays, starts: Mapping[str, Sequence[int]]
+) -> tuple[RecordArrays, list[str]]:
+    """Return the records without those of earlier jobs in a log, and where the last one begins.
 
-
-def marks_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> dict[str, int]:
-    """Return a number for each foreign run that counts, computed from its measurements.
-
-    The runs of the records are numbered as `runs` are. Those with few measurements have none.
+    `starts` are lines of each source by which a job may begin. One that continues the steps before
+    it is the same job again.
     """
-    ok = JobState.COMPLETED.value
-    counted = np.zeros(len(fields.run.names) + 1, dtype=bool)
-    counted[: len(runs)] = [run.topology is None and run.state == ok for run in runs]
-    chosen = np.flatnonzero(counted[fields.run.codes])
-    own = fields.take(chosen)
-    timed = own.metric.among(_TIMED) >= 0
-    enough = np.bincount(own.run.codes[timed], minlength=len(runs)) >= LEAST_EQUAL
-    if not enough.any():
-        return {}
-    columns = {
-        **{name: getattr(own, name) for name in ("line", "step", "rank", "value")},
-        **{name: getattr(own, name).codes for name in ("metric", "variant")},
-    }
-    marks = np.zeros(len(runs), dtype=np.uint64)
-    # A sum does not depend on the order of the records.
-    each = pd.util.hash_pandas_object(pd.DataFrame(columns), index=False)
-    np.add.at(marks, own.run.codes, each.to_numpy())
-    return {runs[run].run_id: int(marks[run]) for run in np.flatnonzero(enough).tolist()}
-
-
-def refuse_copies(marks: Mapping[str, int]) -> None:
-    """Refuse copies of one log as repetitions; `marks` are those of the runs by name.
-
-    Raises:
-        ReportError: two logs are copies; the message names both.
-    """
-    first: dict[int, str] = {}
-    for other, mark in marks.items():
-        one = first.setdefault(mark, other)
-        if one != other:
-            raise ReportError(
-                f"{one} and {other} hold the same measurements, line by line: one job, not two "
-                "repetitions",
-                f"give one of them, or exclude one: --exclude '{other}=a copy of {one}'",
-            )
+    dropped, places = np.zeros(len(fields.value), dtype=bool), []
+    plain = (fields.step != NONE) & (fields.metric.among(("epoch_time", "accuracy")) < 0)
+    for source, lines in starts.items():
+        of_source = fields.source.among([source]) == 0
+        own = np.flatnonzero(of_source & plain)
+        for line in sorted(lines, reverse=True):
+            above = fields.line[own] < line
+            before, after = fields.step[own][above], fields.step[own][~above]
+            # Ranks begin one after another.
+            if len(after) and len(np.unique(before)) > 1 and after.min() <= before.min():
+                late = of_source & (fields.line >= line)
+                again = np.isin(fields.metric.codes, fields.metric.codes[late])
+                dropped |= of_source & ~late & (again | (fields.step != NONE))
+                places.append(f"{source}:{line}")
+                break
+    return fields.take(np.flatnonzero(~dropped)), places

@@ -48,7 +48,7 @@ from hpc_train.scaling.measurements import (
 from hpc_train.scaling.quality_flag import LOSS_LOST, Flag, FlagCode
 from hpc_train.scaling.record_arrays import Ints, Mask, RecordArrays, packed, record_arrays
 from hpc_train.scaling.run_flags import problems, run_flags, without_final_loss
-from hpc_train.scaling.run_level_records import marks_of, rate_questions, refuse_copies
+from hpc_train.scaling.run_level_records import rate_questions
 from hpc_train.scaling.run_values import (
     accuracy,
     epoch_time_s,
@@ -198,7 +198,6 @@ def _checked(
     if strangers:
         first = min(fields.run.names[code] for code in strangers)
         raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
-    refuse_copies(marks_of(fields, study.runs))
     return fields, kinds, rows
 
 
@@ -317,7 +316,7 @@ def startup_s(steps: StepSummary, first_step_s: Floats) -> Floats:
     return np.asarray(known(np.where(np.isnan(both), NAN, np.maximum(both, 0.0))))
 
 
-_HAND_WRITTEN = "generic"
+_WITHOUT_STEPS = ("generic", "espnet")
 _REPEATED = ("step_time", "epoch_time", "samples_per_second", "tokens_per_second")
 
 
@@ -327,7 +326,7 @@ def in_line_order(fields: RecordArrays, rows: Rows) -> Rows:
     Such rows are `numbered`: 1 is the first value that was printed, which may be that of step 10.
     A single value stays that of the whole run, and a log that names steps is not changed.
     """
-    guessed = fields.parser.among([_HAND_WRITTEN])[rows.place] == 0
+    guessed = fields.parser.among(_WITHOUT_STEPS)[rows.place] >= 0
     if not guessed.any():
         return rows
     repeated = np.isin(rows.kind, [KINDS.index(name) for name in _REPEATED])

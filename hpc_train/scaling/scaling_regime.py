@@ -24,12 +24,14 @@ _LABEL = "axis.scaling"
 Regime = Literal["strong", "weak", "mixed", "unknown"]
 
 
-def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) -> dict[str, Any]:
+def work_units(
+    groups: Grouped, basis: Sequence[str], declared: Scaling | None, assumed: str = ""
+) -> dict[str, Any]:
     """Return the unit of work of each point: that of a rate, or what its time is measured for.
 
     The columns are `regime`; `work`, that of the point in the units of the smallest size, 1 or its
     number of ranks; `assumption`, what the speedup takes for granted; and `looks_weak`, whether the
-    times contradict it.
+    times contradict it. `assumed` is how the values were read.
 
     A step is the global batch (strong scaling) or the batch of each rank (weak scaling): recorded,
     else declared, else the global batch is assumed. An epoch is all data, and a training the same
@@ -58,7 +60,8 @@ def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) 
             text = f"by the time to train, as batch and size change together, {text}"
         looks_weak = steady and not (known or declared)
         for point in own.tolist():
-            regime_of[point], assumption[point], weak[point] = regime, text, looks_weak
+            regime_of[point], weak[point] = regime, looks_weak
+            assumption[point] = ", ".join(filter(None, (text, assumed)))
             work[point] = size[point] if grows else 1.0
     return {"regime": regime_of, "work": work, "assumption": assumption, "looks_weak": weak}
 

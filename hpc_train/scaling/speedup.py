@@ -85,7 +85,7 @@ def speedup_frame(
     groups = grouped(runs)
     found = regimes(groups.runs, study.scaling)
     basis = bases_of(groups, {label for label, regime in found.items() if regime == "mixed"})
-    units = work_units(groups, basis, study.scaling)
+    units = work_units(groups, basis, study.scaling, study.assumed)
     columns = {**point_columns(groups, confidence), "basis": basis, **units}
     columns |= cost_columns(groups, basis, columns)
     times = [not BASES[name].is_rate for name in basis]

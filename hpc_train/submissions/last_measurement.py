@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.files import is_regular, open_regular
-from hpc_train.logs.collect import logs_of, wanted
+from hpc_train.logs.collect import logs_of, packs_in, wanted
 from hpc_train.logs.pattern_suggestions import Suggestion, suggested_for
 from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Reading, extend
+from hpc_train.logs.record import Pack
 from hpc_train.logs.result_columns import RESULTS
-from hpc_train.reports.study_runs import deleted_logs, has_one_rank, run_records
+from hpc_train.reports.study_runs import deleted_logs, has_one_rank
 from hpc_train.runs.expected_runs import run_time_s
 from hpc_train.runs.nodes import slow_ranks
 from hpc_train.runs.run import JobState, Run
@@ -34,6 +35,8 @@ _HEAD = 1 << 16
 _SLOW_S, _NAMED = 30.0, 3
 # Of so many runs at most the log is read.
 _SHOWN_RUNS = 20
+# Logs of a run that show whether anything is measured; there may be one for each of many ranks.
+_FEW = 8
 
 
 class LastMeasurement:
@@ -200,36 +203,45 @@ def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     """Return what to print of the first run that ended well, if nothing in it can be measured.
 
     A run of a study is to be measured. A single job may be no training, so that only lines which
-    look like a measurement are shown. The logs of one run are read; the result is stored with it.
+    look like a measurement are shown. The first logs of one run are read, up to a measurement.
     """
     from hpc_train.scaling.record_arrays import gathered
     from hpc_train.scaling.run_level_records import rate_questions
 
     run = next((one for one in runs if one.state is JobState.COMPLETED), None)
+    if run is None:
+        return ()
+    logs = logs_of(run.folder.run_id, [run.folder.logs], run.folder.path)[:_FEW]
+    if not logs:
+        gone = deleted_logs(run)
+        return (f"{run.folder.run_id} ended well; {gone}",) if gone else ()
     try:
         manifest = read_study(home)
-        if run is None:
-            return ()
-        if gone := deleted_logs(run):
-            return (f"{run.folder.run_id} ended well; {gone}",)
         options = wanted("auto").with_patterns(manifest.spec.patterns if manifest else ())
-        records = gathered(run_records(run, options, ParseStats()))
-        kinds = set(zip(records.metric.texts(), records.scope.texts(), strict=True))
-        # The rate of a single rank is that of the job.
-        unclear = () if has_one_rank(run) else ("unknown",)
-        measured = any(metric in _MEASURED and scope not in unclear for metric, scope in kinds)
-        questions = [] if measured else [*rate_questions(records).values()][:1]
-        if measured or questions:
-            asked = f"hpctrain report {home.name} --rates job, or --rates rank"
-            return tuple(f"{question} {asked}" for question in questions)
+        packs = list(_up_to_measurement(run, packs_in(logs, options, ParseStats())))
     except HpcTrainError:
         # `report` names the reason.
         return ()
-    logs = [log.path for log in logs_of(run.folder.run_id, [run.folder.logs], run.folder.path)]
-    found = suggested_for(logs)
+    measured = packs[-1:] == [None]
+    questions = [] if measured else [*rate_questions(gathered(filter(None, packs))).values()][:1]
+    if measured or questions:
+        asked = f"hpctrain report {home.name} --rates job, or --rates rank"
+        return tuple(f"{question} {asked}" for question in questions)
+    found = suggested_for(log.path for log in logs)
     if manifest is None and not (found and any(one.metric in _MEASURED for one in found[1])):
         return ()
     return tuple(_lines(home, run, found))
+
+
+def _up_to_measurement(run: Run, packs: Iterable[Pack]) -> Iterator[Pack | None]:
+    """Yield the packs of a run, and None at its first measurement."""
+    # The rate of a single rank is that of the job.
+    unclear = () if has_one_rank(run) else ("unknown",)
+    for pack in packs:
+        if any(kind.metric in _MEASURED and kind.scope not in unclear for kind in pack.kinds):
+            yield None
+            return
+        yield pack
 
 
 def _lines(home: Path, run: Run, found: tuple[Path, list[Suggestion]] | None) -> Iterator[str]:

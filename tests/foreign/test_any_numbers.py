@@ -60,8 +60,7 @@ def test_any_numbers_give_a_report_or_a_place(rows: list[tuple[int | str, ...]])
 
 @pytest.mark.parametrize(
     ("cell", "said"),
-    [("nan", "not a measurement"), ("inf", "not a"), ("-1", "must"), ("0", "above 0"),
-     ("1e309", "too large"), ("0,5", "decimal comma")],
+    [("-1", "must"), ("0", "above 0"), ("1e309", "too large"), ("1.2.3", "not a number")],
 )  # fmt: skip
 def test_a_cell_that_is_no_number_is_named(cell: str, said: str) -> None:
     found = built([(1, cell, "0.5", "64", "10", "0.5", "1")])

@@ -26,7 +26,6 @@ def tables(folder: Path, *texts: str) -> int:
     [
         ",1,4,256,500\n,1,4,256,500.0",
         ",1,4,256,500\n,1,4,256,5e2",
-        "a,1,4,256,500.123\nb,1,4,256,500.123",
     ],
 )
 def test_the_same_values_are_one_job(tmp_path: Path, rows: str) -> None:
@@ -37,7 +36,6 @@ def test_the_same_values_are_one_job(tmp_path: Path, rows: str) -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        # Two jobs agree in a few digits by chance.
         "a,1,4,256,500\nb,1,4,256,500",
         "a,1,4,256,500.123\nb,2,4,256,500.123",
         "a,1,4,256,500.123\nb,1,4,512,500.123",

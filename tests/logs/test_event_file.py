@@ -12,7 +12,7 @@ import pytest
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.logs.collect import collect
-from hpc_train.logs.event_file import EventLines, _masked, scalars
+from hpc_train.logs.event_file import EventLines, scalars
 from hpc_train.logs.foreign_logs_by_run import foreign_runs
 from hpc_train.logs.read_log import ParseStats
 from hpc_train.logs.record import Record
@@ -90,18 +90,6 @@ def test_records_before_a_cut_are_kept_and_the_cut_is_said(tmp_path: Path) -> No
     records, stats = stored(path)
     assert len(records) == 15
     assert "the file ends in event 7" in next(iter(stats.failed.values()))
-
-
-def test_a_changed_byte_ends_the_reading(tmp_path: Path) -> None:
-    raw = bytearray(TWO.read_bytes())
-    raw[400] ^= 0x20
-    path = tmp_path / NAME
-    path.write_bytes(raw)
-    records, stats = stored(path)
-    assert 0 < len(records) < 18
-    (said,) = stats.failed.values()
-    assert "wrong checksum in event 4, at byte " in said
-    assert "the events before it are read" in said
 
 
 @pytest.mark.parametrize("content", [b"", b"\0", b"no event file at all", bytes(range(256))])
@@ -201,7 +189,7 @@ def test_a_tag_is_one_line() -> None:
     tag = b"lr\n\x1b[2J\xe2\x80\xa8x = 9.0"
     message = field(5, 2, field(1, 2, field(1, 2, tag) + field(2, 5, struct.pack("<f", 0.5))))
     head = struct.pack("<Q", len(message))
-    raw = head + _masked(head) + message + _masked(message)
+    raw = head + bytes(4) + message + bytes(4)
     lines = bytearray(99)
     count = EventLines(Path(NAME), io.BytesIO(raw)).readinto(memoryview(lines))
     assert lines[:count].decode() == "tfevents 0 lr  [2J x = 9.0 = 0.5\n"
@@ -209,7 +197,7 @@ def test_a_tag_is_one_line() -> None:
 
 def test_large_data_are_skipped() -> None:
     head = struct.pack("<Q", 3 << 20)
-    graph = head + _masked(head) + b"\xff" * (3 << 20) + b"1234"
+    graph = head + bytes(4) + b"\xff" * (3 << 20) + b"1234"
     assert lines_until_damage(graph + TWO.read_bytes()) == (24, "")
     assert lines_until_damage(TWO.read_bytes() + graph[:-1])[0] == 24
     assert "the file ends in event 8" in lines_until_damage(TWO.read_bytes() + graph[:-1])[1]

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.logs.line import finder
 from hpc_train.logs.line_dispatch import Block
-from hpc_train.nccl.read_nccl_lines import TransportReader, lines_with
+from hpc_train.nccl.read_nccl_lines import TransportReader
 from hpc_train.nccl.transport import facts, transport_of
 from tests.logs.nccl_lines import LOGS, channel, of_file, seen, tally
 
@@ -204,11 +203,6 @@ def test_few_lines_among_many_that_differ() -> None:
     assert found.channels == {"NET/IB/GDRDMA": 2}
     assert found.first["network"] == "log:100002"
     assert found.first["NET/IB/GDRDMA"] == "log:100004"
-
-
-def test_lines_that_hold_something_and_where_they_begin() -> None:
-    block = Block(bytearray(b"no\none and one\n\nno\none" + b" left over"), 22)
-    assert lines_with(finder((b"one", b"two")), block) == (b"one and one\none", [3, 19])
 
 
 def test_carriage_return_ends_what_stands_before() -> None:

@@ -179,7 +179,9 @@ def test_file_that_has_gone_leaves_the_index(log: Path, tmp_path: Path) -> None:
 
 
 def test_every_parser_that_has_nothing_open_can_be_read_on(log: Path) -> None:
-    assert read_log.whole(logs_of("r", [log])[0], wanted("auto")).resumable
+    reading = read_log.Reading()
+    assert list(read_log.extend(logs_of("r", [log])[0], wanted("auto"), reading))
+    assert reading.resumable
 
 
 @pytest.mark.process

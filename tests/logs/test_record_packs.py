@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count, islice, pairwise
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpc_train.logs import record as record_module
 from hpc_train.logs.read_log import pressed, unpressed
-from hpc_train.logs.record import Record, Scope, joined_packs, packs_of
+from hpc_train.logs.record import Record, Scope, packs_of
 
 SCOPES: tuple[Scope, ...] = ("global", "per_gpu", "per_rank")
 NUMBERS = st.integers(0, 2**63 - 1)
@@ -71,14 +71,3 @@ def test_some_are_left_out(records: list[Record], data: st.DataObject) -> None:
     assert [left.once.get(new, "") for new in range(len(left))] == [
         "" if old % 2 else str(old) for old in kept
     ]
-
-
-@given(st.lists(st.lists(RECORDS, max_size=9), max_size=5))
-def test_packs_of_one_file_are_joined(lots: list[list[Record]]) -> None:
-    packs = [pack for records in lots for pack in packs_of(records)]
-    whole = list(joined_packs(packs))
-    assert [record for pack in whole for record in pack.records()] == [
-        record for records in lots for record in records
-    ]
-    files = [pack.kinds[0].source for pack in whole]
-    assert all(one != other for one, other in pairwise(files))

@@ -8,12 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from hpc_train.base.errors import ReportError
-from hpc_train.scaling.record_arrays import record_arrays
-from hpc_train.scaling.run_level_records import LEAST_EQUAL, marks_of, refuse_copies
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
-from tests.scaling.studies import expected, foreign, rate, record, study
+from tests.scaling.studies import expected, rate, study
 
 Rates = Mapping[str, Mapping[int, float]]
 TWO: Rates = {"A": {1: 10.0, 2: 18.0}, "B": {1: 12.0, 2: 20.0}}
@@ -52,32 +49,3 @@ def test_one_series_and_a_mixed_regime_have_no_common_speedup() -> None:
     for found in (alone, mixed):
         assert found["common_speedup"].isna().all()
         assert not found["is_common_baseline"].any()
-
-
-def marks(count: int = LEAST_EQUAL, **changed: Any) -> dict[str, int]:
-    """Return the marks of a log and of another one with changed values."""
-    given = {"metric": "step_time", "value": 0.5, "scope": "global", "rank": 0, "variant": ""}
-    records = [
-        record(run, **{**given, **more}, line=line, step=line)
-        for run, more in (("a", {}), ("b", changed))
-        for line in range(1, count + 1)
-    ]
-    return marks_of(record_arrays(records), [foreign("a"), foreign("b")])
-
-
-def test_a_copy_is_refused() -> None:
-    with pytest.raises(ReportError, match="a and b hold the same measurements, line by line"):
-        refuse_copies(marks())
-
-
-@pytest.mark.parametrize(
-    "changed", [{"value": 0.25}, {"rank": 1}, {"metric": "epoch_time"}, {"variant": "mean"}]
-)
-def test_logs_that_differ_are_two_jobs(changed: dict[str, Any]) -> None:
-    found = marks(**changed)
-    assert len(found) == 2
-    refuse_copies(found)
-
-
-def test_few_measurements_may_be_equal_by_chance() -> None:
-    assert marks(LEAST_EQUAL - 1) == {}

@@ -84,7 +84,7 @@ def test_wrong_types_and_damage_are_refused(tmp_path: Path) -> None:
     wrong = records_frame(packs_of(RECORDS)).astype({"value": "str"})
     wrong["value"] = "fast"
     wrong.to_parquet(path)
-    with pytest.raises(ReportError, match=r"r\.parquet: column value: "):
+    with pytest.raises(ReportError, match=r"r\.parquet: .*column 'value'"):
         read_records(path)
     path.write_bytes(parquet_bytes(packs_of(RECORDS))[:-20])
     with pytest.raises(ReportError, match="cannot be read as Parquet"):

@@ -64,7 +64,7 @@ def test_a_metric_of_one_value_may_not_change(
     assert flags(*batches, record("a", "samples_per_second", 8, line=9)) == found
 
 
-def test_rates_and_accuracies_vary_too_but_losses_and_values_of_ranks_do_not() -> None:
+def test_rates_vary_too_but_accuracies_losses_and_values_of_ranks_do_not() -> None:
     def two(metric: str, **fields: Any) -> list[Record]:
         return [
             record("a", metric, value, line=line, **fields)
@@ -72,7 +72,7 @@ def test_rates_and_accuracies_vary_too_but_losses_and_values_of_ranks_do_not() -
         ]
 
     assert flags(*two("samples_per_second")) == ["varies: samples_per_second 0.5, 0.25; last taken"]
-    assert flags(*two("accuracy"), *rate("a", 8)) == ["varies: accuracy 0.5, 0.25; last taken"]
+    assert flags(*two("accuracy"), *rate("a", 8)) == []
     assert flags(*two("loss"), *rate("a", 8)) == []
     ranks = [record("a", "samples_per_second", n, scope="per_rank", rank=n) for n in (1, 2)]
     assert flags(*ranks, gpus=2) == []

@@ -4,7 +4,8 @@ The last parser: it reads only logs in which no other parser found a measurement
 so. A value is read only if its words and its unit leave no doubt:
 
 - `step_time` and `epoch_time`, per rank: a time with a unit, of a named step or epoch
-  (`step time: 51 ms`, `Epoch 0 took 0.5s`); the key may have the unit (`step_time_ms`). A time
+  (`step time: 51 ms`, `Epoch 0 took 0.5s`, `took 2 min 5 s`, `took 0:02:05`); the key may have the
+  unit (`step_time_ms`, `ms/batch`). A time
   without a word behind a separator at the end of the line is that of the epoch that it names.
 - `samples_per_second` and `tokens_per_second`: a rate of images, samples or sequences, or of
   tokens. The scope is unknown, unless the line says `total` or `per GPU`.
@@ -28,14 +29,17 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.logs.formats.base import OF_LINE, Hit
-from hpc_train.logs.formats.number import COUNTABLE, finite, number, scaled
+from hpc_train.logs.formats.number import COUNTABLE, finite, number, scaled, seconds
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
 
 _VALID = r"(?:val|valid|validat(?:e|ion|ing)|eval|evaluat(?:e|ion|ing)|test|testing|dev)"
 _VALIDATION = re.compile(rf"\b{_VALID}\b")
 # `Eval step 20: loss 2.9`: the counter between the word and the value is no key.
-_COUNTED = re.compile(rf"{_VALID}(?: set| loop| phase)?(?: (?:step|epoch|batch|iter|iteration)s?)?")
+_COUNTED = re.compile(
+    rf"{_VALID}(?: (?:set|loop|phase|at|of|on|after|for|in|the)){{0,3}}"
+    r"(?: (?:step|epoch|batch|iter|iteration)s?)?"
+)
 _COUNTER = re.compile(r"(?<![\d/.])(\d{1,9}) ?/ ?(\d{1,9})(?![\d/.])")
 # `loss: [2.5, 2.7]`: a value of each rank or head.
 _VECTOR = re.compile(
@@ -66,6 +70,16 @@ _LAST_TIME = re.compile(r"(?: [-|>\u2013]{1,2} |[,;|] ?|\t|  )\d[\d.,]{0,20} ?[a
 # In a line with `412,5 ms`, 2.482 may be two thousand.
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,])(?:0,\d+|\d{1,9},(?:\d{1,2}|\d{4,9}))(?![\d,])")
 _GROUPED_BY_POINT = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+# `2 minutes and 13.5 seconds`, `1h 2m`, `2m13s`; behind a word of a time, `0:02:13`.
+_PART = r"(\d{1,6}(?:\.\d{1,9})?) ?"
+_IN_WORDS = re.compile(
+    rf"(?<![\w.:,-])(?=\d[\d.]{{0,9}} ?[hm])(?:{_PART}(?:h|hrs?|hours?)(?![a-z])(?:,? (?:and )?)?)?"
+    rf"(?:{_PART}(?:m|mins?|minutes?)(?![a-z])(?:,? (?:and )?)?)?"
+    rf"(?:{_PART}(?:s|secs?|seconds?)(?![a-z/]))?"
+)
+_CLOCKED = re.compile(
+    r"(?i)(\b(?:took|takes|in|time|duration)[ :=(]{1,3})(\d{1,4}:\d\d:\d\d(?:\.\d{1,9})?)"
+)
 _COMPANIONS = frozenset({"learning_rate", "grad_norm", "memory"})
 _LONGEST = 4096
 
@@ -76,7 +90,7 @@ class Generic:
     title = "Hand-written lines; used if no other format is found, and a report says so"
     literals = (
         *(b"loss", b"Loss", b"LOSS", b"took", b"time", b"Time", b"duration", b"dt", b"acc", b"Acc"),
-        *(b"/s", b" per s", b"per_s", b"s/", b"finished in", b"completed in", b"done in"),
+        *(b"/s", b" per s", b"per_s", b"s/", b"finished in", b"completed in", b"done in", b"wps"),
     )
     sample = (
         "Epoch 0 took 0.54s, 3823.1 images/sec\niter 10, loss=2.31, dt=51.2ms, tok/sec=80,124"
@@ -89,7 +103,7 @@ class Generic:
 
     def read(self, line: Line) -> list[Hit]:
         """Return the values of a line that are certain."""
-        text = _VECTOR.sub(" ", line.text)
+        text = _in_seconds(_VECTOR.sub(" ", line.text))
         if _OTHER.search(text) or self._counts_others(text):
             return []
         found = list(_json(text)) if text.startswith("{") else list(quantities(text))
@@ -98,6 +112,10 @@ class Generic:
         if _DECIMAL_COMMA.search(text):
             found = [item for item in found if not _GROUPED_BY_POINT.fullmatch(item.text)]
         place, rank = place_of(found), _rank(line)
+        inner = (item for item in found if item.total and not item.words.endswith("epoch"))
+        if "epoch" in place and any(inner):
+            # `epoch 1 | 200/2983 batches`
+            place.setdefault("step", 0)
         if not text.startswith("{") and _names_validation(text, found):
             found = [item for item in found if _ACCURACY.fullmatch(item.words)]
             found = [item._replace(words=f"test {item.words}") for item in found]
@@ -126,6 +144,20 @@ class Generic:
             self._steps = counter[2] if re.search(r"\d", between) else self._steps
             return False
         return bool(self._steps) and counter[2] != self._steps and "poch" not in text
+
+
+def _in_seconds(text: str) -> str:
+    """Return a line with a time in words or as a clock in seconds."""
+    text = _CLOCKED.sub(lambda found: f"{found[1]}{seconds(found[2]):g} s", text)
+    return _IN_WORDS.sub(_sum_of_parts, text)
+
+
+def _sum_of_parts(found: re.Match[str]) -> str:
+    parts = found.groups()
+    if sum(part is not None for part in parts) < 2 and parts[0] is None:
+        return found[0]
+    times = zip(parts, (3600, 60, 1), strict=True)
+    return f"{sum(float(part or 0) * factor for part, factor in times):g} s "
 
 
 def _json(text: str) -> Iterator[Quantity]:
@@ -215,9 +247,9 @@ _NUMBER = re.compile(
     r"(?<![\w.])(?<!\d[:/,-])(?<![A-Za-z]-)"
     r"([-+]?(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,15})(?:\.\d{0,20})?(?:[eE][-+]?\d{1,3})?)"
     r"(?: ?/ ?(\d{1,15})(?![\w.]))?"
-    rf"(?: ?([kKM])?((?<=[kKM])| ?)((?:{_ITEMS}|{_STEPS})(?: ?/ ?| per )(?:s|secs?|seconds?)"
-    rf"|(?:{_TIMES})(?:(?: ?/ ?| per )(?:{_STEPS}))?|GiB|MiB|GB|MB|%)"
-    r"((?: ?/ ?| per )(?:gpu|GPU|device|rank|process|worker))?(?![\w/%]))?"
+    rf"(?: ?([kKM])? ?((?:{_ITEMS}|{_STEPS})(?: ?/ ?| per )(?:s|secs?|seconds?)"
+    rf"|(?:{_TIMES})(?:(?: ?/ ?| per )(?:{_STEPS}))?|wps|GiB|MiB|GB|MB|%|(?<=[kKM]))"
+    r"((?: ?/ ?| per )(?:gpu|GPU|device|rank|process|worker))?(?![\w/%=]|: ?\d))?"
     r"(?!\w|%|[.,:/-]\d)"
 )
 # Units in front of which `k` and `M` stand.
@@ -249,13 +281,16 @@ def quantities(text: str) -> Iterator[Quantity]:
     for match in _NUMBER.finditer(text):
         clause = _CLAUSE.split(text[end : match.start()].rstrip(" :=[(\"'"))[-1]
         end = match.end()
-        printed, total, suffix, _, unit, each = match.groups(default="")
+        printed, total, suffix, unit, each = match.groups(default="")
         value = number(printed)
         scale = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6}[suffix]
         unit = plain_unit(unit)
-        if value is not None and (not suffix or unit in _THOUSANDS):
-            part = words(each).rpartition(" ")[2]
-            yield Quantity(words(clause), printed, value * scale, total, unit, part)
+        if value is None:
+            continue
+        part = words(each).rpartition(" ")[2]
+        item = Quantity(words(clause), printed, value * scale, total, unit, part)
+        if not suffix or with_unit_of_key(item).unit in _THOUSANDS:
+            yield item
 
 
 def words(text: str) -> str:
@@ -284,6 +319,7 @@ _SPELT = {
     **dict.fromkeys(("it", "its", "iter", "iters", "iteration", "iterations"), "it"),
     **dict.fromkeys(("step", "steps", "batch", "batches"), "step"),
     **dict.fromkeys(("epoch", "epochs"), "epoch"),
+    "wps": "token/s",
 }
 
 
@@ -305,13 +341,14 @@ _DURATION = re.compile(
     rf"took|takes|finished in|completed in|done in|time taken|duration|{MEAN}time"
 )
 _RATE = re.compile(
-    rf"{MEAN}(?:(?:total|global|overall) )?(?:throughput|speed|rate|performance|perf"
+    rf"{MEAN}(?:(?:total|global|overall)(?: |\Z))?(?:throughput|speed|rate|performance|perf"
     r"|training speed|samples|tokens|images)?"
 )
 _TOTAL = re.compile(r"\b(?:total|global|overall|aggregate)\b")
 _KEY_UNIT = re.compile(
     r"\A(.{0,40}?) ?\b(samples?|images?|imgs?|examples?|tokens?|toks?|tok|seqs?|sequences?|its?"
-    r"|iters?|iterations?|steps?|ms|msec|s|sec|seconds|min|minutes)(?: (?:per )?(s|sec|second))?"
+    r"|iters?|iterations?|steps?|wps|ms|msec|s|sec|seconds|min|minutes)"
+    r"(?: (?:per )?(s|sec|second|its?|iter|iteration|step|batch|epoch))?"
 )
 SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 RATES = {"sample/s": "samples_per_second", "token/s": "tokens_per_second"}
@@ -343,8 +380,10 @@ def with_unit_of_key(item: Quantity) -> Quantity:
     key, unit, per = match.groups()
     if per:
         return item._replace(words=key or "rate", unit=plain_unit(f"{unit}/{per}"))
-    # A time needs a key: `10 s`, but not `steps: 10`.
     unit = plain_unit(unit)
+    if unit in RATES:
+        return item._replace(words=key or "rate", unit=unit)
+    # A time needs a key: `10 s`, but not `steps: 10`.
     return item._replace(words=key, unit=unit) if key and unit in SECONDS else item
 
 
@@ -390,6 +429,8 @@ def rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Iterato
         yield Found(RATES[item.unit], item.value, scope)
     elif item.unit in ("step/s", "ms/step", "s/step"):
         yield Found("step_time", _time(item))
+    elif item.unit in ("ms/epoch", "s/epoch", "min/epoch"):
+        yield Found("epoch_time", _time(item))
     elif item.unit in ("it/s", "ms/it", "s/it"):
         # The loop that prints a loss is that of the training.
         trains = any(LOSS.fullmatch(one.words) for one in line)

@@ -1,4 +1,4 @@
-"""Programs that train language models: torchtitan, fairseq, LitGPT, MaxText, modded-nanogpt."""
+"""Programs that train language models: torchtitan, fairseq, LitGPT, modded-nanogpt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from hpc_train.logs.formats.base import OF_LINE, Field, Hit, Intervals, Unreadable
 from hpc_train.logs.formats.number import NUMBER, VALUE, number, quotient, scaled
 from hpc_train.logs.line import Line, clean, peel
-from hpc_train.logs.record import Scope
 
 # torchtitan: `step: n  loss: ..  memory: ..  tps: ..  tflops: ..  mfu: ..%`.
 #
@@ -243,65 +242,6 @@ class LitGpt:
             )
         if speed is not None:
             yield Hit("tokens_per_second", speed, "per_gpu", step)
-
-
-# MaxText and MaxDiffusion: `completed step: n, seconds: .., TFLOP/s/device: .., .., loss: ..`.
-#
-# `metric_logger.py` prints these lines on every process or on the first one; steps count from 0.
-# The first versions print `TFLOP/s`, which is also per device. Steps are timed without waiting for
-# the device: the first step of a log includes the compilation, the second may be the dispatch
-# alone, and both have the variant startup.
-
-# All have three decimals: a truncated number has fewer.
-_N = r"\d{1,15}\.\d{3}(?!\d)"
-_MAXTEXT_LINE = re.compile(
-    rf"\bcompleted step: (?P<step>\d{{1,12}}), seconds: (?P<step_time>{_N})"
-    r"(?:, train_step_time_ms: \d{1,15}\.\d\d)?"
-    rf"(?:, TFLOP/s(?:/device)?: (?P<tflops>{_N}))?"
-    rf"(?:, Tokens/s/device: (?P<tokens_per_second>{_N}))?"
-    rf"(?:, total_weights: [\d.]{{1,20}})?(?:, loss: (?P<loss>-?{_N}))?"
-)
-_STARTING = 2
-
-
-_MAXTEXT_METRICS: dict[str, Scope] = {
-    "step_time": "global",
-    "tflops": "per_gpu",
-    "tokens_per_second": "per_gpu",
-    "loss": "global",
-}
-
-
-class MaxText:
-    """Parser of the lines; remembers the first step since the last start."""
-
-    title = "MaxText, MaxDiffusion"
-    literals = (b"completed step: ",)
-    sample = (
-        "completed step: 5, seconds: 0.272, TFLOP/s/device: 155.298, Tokens/s/device: 3764.512, "
-        "total_weights: 2837, loss: 10.179"
-    )
-    wants_next = False
-
-    def __init__(self) -> None:
-        self._first: int | None = None
-        self._last = 0
-
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the values of a step."""
-        match = _MAXTEXT_LINE.search(line.text)
-        if match is None:
-            return
-        step = int(match["step"])
-        if self._first is None or step < self._last:
-            self._first = step
-        self._last = step
-        startup = "startup" if step - self._first < _STARTING else ""
-        for metric, scope in _MAXTEXT_METRICS.items():
-            value = number(match[metric] or "")
-            if value is not None:
-                variant = "" if metric == "loss" else startup
-                yield Hit(metric, value, scope, step, variant=variant)
 
 
 # modded-nanogpt and its variants: `step:n/N val_loss:3.9 train_time:62563ms step_avg:260.68ms`.

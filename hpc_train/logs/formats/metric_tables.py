@@ -286,11 +286,6 @@ def charted_columns(names: list[str]) -> dict[str, dict[str, int]]:
     return charted
 
 
-def charted_runs(header: str) -> tuple[str, ...]:
-    """Return the runs in the header of a chart."""
-    return tuple(charted_columns(_cells(header)))
-
-
 def _cells(text: str) -> list[str]:
     try:
         return next(csv.reader([text[:_LONGEST]]), [])

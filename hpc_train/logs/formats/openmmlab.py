@@ -118,20 +118,6 @@ def _accuracy(text: str, place: re.Match[str]) -> Iterator[Hit]:
 # "train"`. The file does not contain the number of iterations that a mean covers. For MMCV, the
 # mean is assumed to cover the iterations since the previous line.
 
-_JSON_FIELDS = {
-    "time": Field("step_time", "per_rank", mean=True),
-    "loss": Field("loss", "per_rank", mean=True),
-    "grad_norm": Field("grad_norm", "global", mean=True),
-    "lr": Field("learning_rate", "global"),
-    "memory": Field("memory", "per_rank", 2.0**-10),
-}
-_JSON_ACCURACIES = {
-    "accuracy/top1": 1e-2,
-    "accuracy_top-1": 1e-2,
-    "acc/top1": 1.0,
-    "top1_acc": 1.0,
-}
-
 
 class MmEngineJson:
     """Parser of such a file; remembers the step."""
@@ -170,7 +156,7 @@ class MmEngineJson:
         done = whole(log.get("iter"))
         if of_mmcv and done is not None:
             step, steps = self._at(log.get("epoch"), done)
-        for key, field in _JSON_FIELDS.items():
+        for key, field in _FIELDS.items():
             value = finite(log.get(key))
             # Without a GPU, the memory is 0.
             if not value:
@@ -190,7 +176,7 @@ class MmEngineJson:
 
 def _json_accuracy(log: Mapping[str, object]) -> Iterator[Hit]:
     epoch = whole(log.get("epoch", log.get("step")))
-    for key, factor in _JSON_ACCURACIES.items():
+    for key, factor in _ACCURACIES.items():
         value = finite(log.get(key))
         if value is not None:
             yield Hit("accuracy", scaled(value, factor), "global", epoch)
