@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hpc_train.api.arguments import AnyPath, flag_of, results_of, texts_of
-from hpc_train.api.blocks import Block, Verbatim
-from hpc_train.api.display import Displayed, ShownText
+from hpc_train.api.blocks import Block, Displayed, ShownText, Verbatim
 from hpc_train.diagnosis.diagnose_runs import Diagnosed
 from hpc_train.diagnosis.diagnose_runs import diagnose as diagnose_words
 from hpc_train.diagnosis.diagnosis import diagnosis_lines, transport_lines

@@ -20,8 +20,16 @@ from hpc_train.api.arguments import (
     text_of,
     texts_of,
 )
-from hpc_train.api.blocks import Block, Picture, Rows, Sentences, Title, as_bundle
-from hpc_train.api.display import Displayed, ShownText
+from hpc_train.api.blocks import (
+    Block,
+    Displayed,
+    Picture,
+    Rows,
+    Sentences,
+    ShownText,
+    Title,
+    as_bundle,
+)
 from hpc_train.base.errors import ArgumentError
 from hpc_train.base.extras import need
 from hpc_train.jobs.log_selection import Search

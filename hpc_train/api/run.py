@@ -9,8 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.api.arguments import AnyPath, count_of, number_of, results_of, text_of
-from hpc_train.api.blocks import Block, Rows, Sentences, Title, Verbatim
-from hpc_train.api.display import Displayed, ShownText, shown_path, updated_cell
+from hpc_train.api.blocks import (
+    Block,
+    Displayed,
+    Rows,
+    Sentences,
+    ShownText,
+    Title,
+    Verbatim,
+    shown_path,
+    updated_cell,
+)
 from hpc_train.base.errors import StoreError, SubmitError, WaitTimeoutError
 from hpc_train.base.files import read_regular
 from hpc_train.runs.run import JobState, Run

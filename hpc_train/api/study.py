@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hpc_train.api.arguments import AnyPath, number_of, results_of, text_of
-from hpc_train.api.blocks import Block, Rows, Sentences, Title
-from hpc_train.api.display import updated_cell
+from hpc_train.api.blocks import Block, Rows, Sentences, Title, updated_cell
 from hpc_train.api.run import SubmittedRun, SubmittedRuns
 from hpc_train.base.errors import StoreError
 from hpc_train.runs.run import Run

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hpc_train.cli.options import path_option, results_option, site_option
-from hpc_train.cli.show_report import show_report
+from hpc_train.cli.report import show_report
 
 
 @click.command()

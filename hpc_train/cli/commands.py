@@ -10,7 +10,7 @@ COMMANDS = {
     "submit": ("hpc_train.cli.submit:submit", "Submit a job, a study or a script."),
     "render": ("hpc_train.cli.render:render", "Print the job script."),
     "explain": (
-        "hpc_train.cli.explain:explain",
+        "hpc_train.cli.render:explain",
         "Print every setting, directive, variable and argument: value, origin, why.",
     ),
     "advise": (
@@ -22,20 +22,20 @@ COMMANDS = {
         "Find errors in any job script, and print what to write instead.",
     ),
     "status": (
-        "hpc_train.cli.status:status",
+        "hpc_train.cli.runs:status",
         "Print the state of one run, of the runs of a job or study, or of all runs.",
     ),
     "logs": (
-        "hpc_train.cli.logs:logs",
+        "hpc_train.cli.runs:logs",
         "Print a run's logs, rank by rank; those of a failed run begin with the rank that failed.",
     ),
-    "cancel": ("hpc_train.cli.cancel:cancel", "Cancel the unfinished runs of a job or study."),
+    "cancel": ("hpc_train.cli.runs:cancel", "Cancel the unfinished runs of a job or study."),
     "retry": (
-        "hpc_train.cli.retry:retry",
+        "hpc_train.cli.runs:retry",
         "Resubmit the runs that failed, were lost or were cancelled.",
     ),
     "collect": (
-        "hpc_train.cli.collect:collect",
+        "hpc_train.cli.report:collect",
         "Print the measurements in the logs of runs and studies, or in any log files.",
     ),
     "report": (
@@ -43,7 +43,7 @@ COMMANDS = {
         "Report how a study, logs, records, or a CSV table scale.",
     ),
     "compare": (
-        "hpc_train.cli.compare:compare",
+        "hpc_train.cli.report:compare",
         "Compare two results at each point, and list the settings that differ.",
     ),
     "diagnose": (

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from hpc_train.lab.lab_status import LabState
     from hpc_train.lab.settings import Settings
-    from hpc_train.lab.state_file import Lab
+    from hpc_train.lab.state_file import Lab, LabState
 
 # The same as in hpc_train.lab.settings, which is imported only by the commands.
 _FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use

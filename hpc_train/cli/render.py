@@ -1,14 +1,16 @@
-"""`hpctrain render`."""
+"""`hpctrain render` and `explain`."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from hpc_train.cli.job_command import JobCommand
-from hpc_train.cli.options import job_options, path_option, prepare_and_warn
+from hpc_train.cli.options import job_options, path_option, prepare_and_warn, results_option
+from hpc_train.cli.output import echo_table, say
 
 if TYPE_CHECKING:
     from hpc_train.scripts.prepare import Prepared
@@ -133,3 +135,115 @@ def _print_schema(ctx: click.Context, kind: Literal["job", "study", "defaults"] 
 
     click.echo(schema(kind))
     ctx.exit()
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hpc_train.scripts.explain import Explained
+
+
+@click.command(cls=JobCommand)
+@partial(job_options, metavar="FILE|RUN")
+@results_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain(
+    file: Path,
+    arguments: tuple[str, ...],
+    site: str | None,
+    results: Path,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Print every setting, directive, variable and argument: value, origin, why.
+
+    Explains a job file, a study or a script, or a run as it was submitted: by its folder or id, or
+    by the name of its job or study. Of a study, the first point is explained; of a job, its last
+    run.
+    """
+    from hpc_train.submissions.explain_run import explain_run, find_run
+
+    folder = None if arguments else find_run(file, results)
+    if folder is None:
+        parts = _of_file(file, arguments, site, given)
+    else:
+        _refuse_options(site, given)
+        run = explain_run(folder)
+        parts = [(run.title, run.items)]
+        if run.changed:
+            say(f"{run.changed}: changed since the run was planned; sources are left out")
+    if as_json:
+        click.echo(_json([item for _, items in parts for item in items]))
+        return
+    for number, (title, items) in enumerate(parts):
+        if number:
+            click.echo()
+        _print(title, items)
+
+
+def _of_file(
+    file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
+) -> list[tuple[str, Sequence[Explained]]]:
+    """Explain the job, or the first point of a study at each site."""
+    from hpc_train.scripts.explain import explain as explain_plan
+
+    prepared = prepare_and_warn(file, arguments, site, given)
+    parts: list[tuple[str, Sequence[Explained]]] = []
+    for place in prepared.sites:
+        points = prepared.points_at(place)
+        if not points:
+            continue
+        at = f" at {place.name}" if len(prepared.sites) > 1 else ""
+        title = f"{points[0].stem}: the first of {len(points)} points{at}" if prepared.study else ""
+        parts.append((title, explain_plan(points[0].plan, place.site)))
+    return parts
+
+
+def _refuse_options(site: str | None, given: dict[str, Any]) -> None:
+    """Refuse options of a job, which cannot change a run."""
+    names = [key for key, value in {"site": site, **given}.items() if value]
+    if names:
+        option = names[0].replace("settings", "set").replace("_", "-")
+        raise click.UsageError(f"--{option} changes a job; a run was planned when it was submitted")
+
+
+def _print(title: str, items: Sequence[Explained]) -> None:
+    from hpc_train.scripts.explain import text_of
+
+    if title:
+        click.echo(title)
+    for number, kind in enumerate(dict.fromkeys(item.kind for item in items)):
+        if number:
+            click.echo()
+        rows = [
+            (item.name, text_of(item.value), item.origin, _why(item))
+            for item in items
+            if item.kind == kind
+        ]
+        value = "instead" if kind == "missing" else "value"
+        echo_table((kind, value, "origin", "why"), rows)
+
+
+def _why(item: Explained) -> str:
+    references = ", ".join(filter(None, (item.trap, item.source)))
+    return f"{item.why} ({references})" if references and item.why else item.why or references
+
+
+def _json(items: Sequence[Explained]) -> bytes:
+    import msgspec
+
+    from hpc_train.base.value import encode_unit
+
+    rows = [
+        {
+            "kind": item.kind,
+            "setting": item.name,
+            "value": item.value,
+            "origin": item.origin,
+            "why": item.why,
+            "trap": item.trap,
+            "source": item.source,
+        }
+        for item in items
+    ]
+    return msgspec.json.encode(rows, enc_hook=encode_unit)

@@ -1,19 +1,55 @@
-"""`hpctrain report`."""
+"""`hpctrain report`, `compare` and `collect`."""
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from hpc_train.base.errors import SpecError
-from hpc_train.base.plain_text import plain
+from hpc_train.base.plain_text import plain, plain_json
 from hpc_train.cli.complete import log_formats, report_formats, runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
-from hpc_train.cli.show_report import WIDTH, columns, show_report
+
+if TYPE_CHECKING:
+    from hpc_train.reports.report import Report
+
+
+def show_report(
+    report: Report, form: str | None, output: Path | None, *, first_screen: bool = False
+) -> None:
+    """Print a report in a format (default: text), or write it and print the paths.
+
+    `first_screen` leaves notes, provenance and further tables out of text on stdout.
+    """
+    from hpc_train.reports.write_report import render_report, write_report
+
+    if output is None:
+        safe = plain_json if form == "json" else plain
+        shown = render_report(report, form or "text", columns(), first_screen=first_screen)
+        click.echo(safe(shown), nl=False)
+        return
+    for path in write_report(report, output, form):
+        click.echo(path)
+
+
+# Of a report if stdout is no terminal and $COLUMNS is not set; narrower is not readable.
+WIDTH, LEAST = 100, 40
+
+
+def columns() -> int:
+    """Return the width of a report: $COLUMNS, else that of the terminal, else 100."""
+    # `hpctrain --help` does not need it.
+    import shutil
+
+    return max(LEAST, shutil.get_terminal_size((WIDTH, 24)).columns)
+
 
 if TYPE_CHECKING:
     from hpc_train.jobs.log_selection import Search
@@ -231,3 +267,169 @@ def _check(built: Report) -> None:
         click.echo(plain(f"check: {line}"), err=True)
     if built.checks:
         sys.exit(2 if unreadable_gates(built) else 1)
+
+
+if TYPE_CHECKING:
+    from hpc_train.reports.compare import ComparedReport
+
+
+@click.command()
+@click.argument("a", metavar="A", shell_complete=runs_or_files)
+@click.argument("b", metavar="B", shell_complete=runs_or_files)
+@results_option
+@click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
+@path_option("-o", "--output", help="A file: .html, .md, .csv, .json …", stdout=True)
+@click.option(
+    "--parser", default="auto", show_default=True, help="One format of logs: collect --list."
+)
+@click.option(
+    "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node …"
+)
+@click.option("--min-effect", type=float, metavar="0.02", help="Smallest difference that counts.")
+@click.option(
+    "--allow-mixed", multiple=True, metavar="FIELD", help="Compare points that differ in FIELD."
+)
+@click.option("--allow-failed", is_flag=True, help="Also count logs that end in a failure.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Exit with 1 if B is worse, a value is implausible, or no point has a verdict.",
+)
+def compare(
+    a: str,
+    b: str,
+    results: Path,
+    form: str | None,
+    output: Path | None,
+    parser: str,
+    points: Path | None,
+    min_effect: float | None,
+    allow_mixed: tuple[str, ...],
+    allow_failed: bool,
+    check: bool,
+) -> None:
+    """Compare two results at each point, and list the settings that differ.
+
+    A and B are any input of `hpctrain report`, a report as JSON, or runs of a study that share a
+    value: STUDY:launcher=srun. Exit code 1 with --check, if B is worse or a value is
+    implausible; 3 if a run of either side has no result. Verdicts: hpctrain help compare.
+    """
+    from hpc_train.base.extras import need
+    from hpc_train.cli.output import busy, show_warnings
+
+    need("hpctrain compare", "report")
+    from hpc_train.jobs.log_selection import Search
+    from hpc_train.reports.compare import CompareOptions
+    from hpc_train.reports.compare import compare as compared
+    from hpc_train.reports.write_report import check_format
+
+    check_format(form, output)
+    show_warnings()
+    search = Search(root=results, form=parser, points=points, allow_failed=allow_failed)
+    options = CompareOptions(min_effect=min_effect, allow_mixed=allow_mixed)
+    with busy("reading results"):
+        comparison = compared(a, b, search, options)
+    show_report(comparison.report, form, output)
+    if check:
+        _check_sides(comparison)
+    if comparison.partial:
+        sys.exit(3)
+
+
+def _check_sides(comparison: ComparedReport) -> None:
+    for line in (*comparison.report.checks, *comparison.undecided):
+        click.echo(plain(f"check: {line}"), err=True)
+    if comparison.report.checks:
+        sys.exit(1)
+
+
+if TYPE_CHECKING:
+    from hpc_train.jobs.log_selection import StatedScope
+    from hpc_train.reports.collect import Collection
+
+
+@click.command()
+@click.argument("paths", metavar="PATH…", nargs=-1, shell_complete=runs_or_files)
+@results_option
+@path_option("-o", "--output", help="FILE.csv, .jsonl or .parquet.", stdout=True)
+@click.option(
+    "--format",
+    "form",
+    shell_complete=log_formats,
+    default="auto",
+    show_default=True,
+    help="One format of --list.",
+)
+@click.option("--parser", "former", hidden=True, help="Former name of --format.")
+@pattern_options
+@click.option(
+    "--prefix", default="", metavar="REGEX", help="Regex of line prefixes: (?P<rank>), local, host."
+)
+@click.option(
+    "--cache", type=click.Path(path_type=Path), help="Cache the records of logs in this folder."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per record.")
+@click.option(
+    "--list", "listing", is_flag=True, help="List the formats, or explain that of --format."
+)
+def collect(
+    paths: tuple[str, ...],
+    results: Path,
+    output: Path | None,
+    form: str,
+    former: str | None,
+    regexes: tuple[str, ...],
+    scope: StatedScope,
+    prefix: str,
+    cache: Path | None,
+    as_json: bool,
+    listing: bool,
+) -> None:
+    """Print the measurements in the logs of runs and studies, or in any log files.
+
+    Exit code 3 when some of the files cannot be read.
+    """
+    from hpc_train.cli.output import busy
+    from hpc_train.jobs.log_selection import Search
+    from hpc_train.reports.collect import check_ending, collection, formats_text, with_patterns
+
+    if listing:
+        click.echo(formats_text(former or form), nl=False)
+        return
+    if not paths:
+        raise click.UsageError("name a log, a folder of logs, a run or a study")
+    if output is not None:
+        check_ending(output)
+    search = Search(root=results, form=former or form, prefix=prefix, cache=cache)
+    search = with_patterns(search, regexes, scope)
+    with busy("finding logs"):
+        found = collection(paths, search)
+    _print(found, output, "jsonl" if as_json else "csv")
+
+
+def _print(collection: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
+    from hpc_train.cli.output import busy, show_warnings
+    from hpc_train.reports.collect import records_text, write_records
+
+    show_warnings()
+    is_silent = output is not None or _prints_to_file()
+    said = busy(lambda: f"reading logs, {collection.counts.total()} records")
+    with said if is_silent else nullcontext():
+        if output is not None:
+            write_records(collection.packs(), output)
+        else:
+            safe = plain_json if form == "jsonl" else plain
+            for text in records_text(collection.packs(), form):
+                click.echo(safe(text), nl=False)
+    for line in collection.summary():
+        click.echo(plain(line), err=True)
+    if collection.stats.failed:
+        sys.exit(3)
+
+
+def _prints_to_file() -> bool:
+    """Whether stdout is a file; a pipe may lead to a pager, which uses the terminal itself."""
+    try:
+        return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+    except OSError:
+        return False

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.files import BINARY, START, binary_kind
-from hpc_train.logs.result_columns import (
+from hpc_train.base.file_kinds import BINARY, START, binary_kind
+from hpc_train.logs.record import (
     ASSUMED,
     KNOWN,
     RATES_PER_GPU,

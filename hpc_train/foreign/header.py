@@ -11,7 +11,7 @@ from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.foreign.csv_table import ResultTable, plain_headings
 from hpc_train.jobs.study import Scaling
-from hpc_train.logs.result_columns import (
+from hpc_train.logs.record import (
     ASSUMED,
     CONDITIONS,
     COUNTS,

@@ -15,7 +15,7 @@ from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import join, read
 from hpc_train.foreign.header import kind_of
 from hpc_train.jobs.study import Gates, Scalar, Scaling, Warmup
-from hpc_train.logs.result_columns import (
+from hpc_train.logs.record import (
     BATCH,
     SIZES,
     Stated,

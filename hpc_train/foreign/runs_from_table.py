@@ -21,13 +21,14 @@ from hpc_train.foreign.csv_table import PREFIXED, ResultTable
 from hpc_train.foreign.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.foreign.workbook import sheet_of
 from hpc_train.jobs.study import Warmup
-from hpc_train.logs.record import Record, Scope
-from hpc_train.logs.result_columns import (
+from hpc_train.logs.record import (
     BATCH,
     FRACTIONS,
     PER_GPU,
     RATES_PER_GPU,
     RESULTS,
+    Record,
+    Scope,
     complete_sizes,
     heading,
     plain_name,

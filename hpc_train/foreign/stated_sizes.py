@@ -11,8 +11,7 @@ import msgspec
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.metrics import UNITS
 from hpc_train.foreign.points_file import Points, by_run
-from hpc_train.logs.record import Record
-from hpc_train.logs.result_columns import BATCH, Stated, complete_sizes
+from hpc_train.logs.record import BATCH, Record, Stated, complete_sizes
 from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
 
 # As in the run table: the log contradicts the stated value.

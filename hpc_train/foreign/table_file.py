@@ -18,17 +18,8 @@ from statistics import median
 from typing import Any, NamedTuple, Protocol
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.files import (
-    COMPRESSED_START,
-    DAMAGE,
-    LARGEST,
-    UNPACK,
-    is_folder,
-    is_regular,
-    open_stream,
-    packed_kind,
-    read_regular,
-)
+from hpc_train.base.file_kinds import COMPRESSED_START, DAMAGE, UNPACK, packed_kind
+from hpc_train.base.files import LARGEST, is_folder, is_regular, open_stream, read_regular
 from hpc_train.base.yamlfile import read
 from hpc_train.foreign.csv_table import (
     EXAMPLE,
@@ -40,7 +31,7 @@ from hpc_train.foreign.csv_table import (
     table_of,
 )
 from hpc_train.foreign.workbook import WORKBOOKS, read_workbook, sheet_of
-from hpc_train.logs.result_columns import plain_name
+from hpc_train.logs.record import plain_name
 
 _HEAD = 64 * 1024
 _CSV = (".csv", ".tsv")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hpc_train.base.errors import LabError
-from hpc_train.lab.run_program import ask, installed, must
+from hpc_train.lab.network import ask, installed, must
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_conf import MARK
 from hpc_train.lab.slurm_programs import VARIABLE, missing_in

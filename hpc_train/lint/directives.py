@@ -1,14 +1,289 @@
-"""The `#SBATCH` lines of a script, as sbatch reads them, and the resources that they request."""
+"""What a script asks for: its options, and the resources that follow from them."""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Literal
 
+from msgspec.structs import replace
+
+from hpc_train.base.decode import load_data
 from hpc_train.base.shell import Word
-from hpc_train.base.slurm_options import Grammar, gres
+from hpc_train.base.slurm_options import KINDS, Grammar, gres, plugin_options
 from hpc_train.base.value import Value
-from hpc_train.lint.options import Option, is_template_line, read_options, without_blanks
+from hpc_train.sites.profile import SiteProfile
+
+_FORMS = (
+    r"<[^<>]{1,80}>",
+    r"\{\{.{0,80}?\}\}",
+    r"\{%.{0,80}?%\}",
+    r"\[\[?[A-Za-z][A-Za-z _-]{0,80}\]?\]",
+    r"@[A-Za-z_]\w{0,80}@",
+    r"%[A-Za-z_]\w{2,80}%",
+    r"(?<!\$)\{[A-Za-z_]\w{0,80}\}",
+    r"(?i:(?:\bd{1,2}-)?\bh{1,3}:mm(?::ss)?\b)",
+    r"(?i:\b(?:your|my|enter|insert|put)[-_ ]\w[\w.-]{0,80})",
+    r"\b(?:CHANGE_?ME|REPLACE_?ME|FIX_?ME|TODO|TBD|FILL_?IN|PLACEHOLDER)\b",
+    r"^(?:\d{1,6}-)?(?:N{1,2}|X{1,2}|NUM(?:_\w{1,20})?|n_\w{1,20})[KMGT]?$",
+    r"\bX{3,80}\b|\bx{3,80}\b|\*{3,80}|\.{3,80}|…|\?{2,80}",
+)
+_PLACEHOLDER = re.compile("|".join(_FORMS))
+# These may contain blanks, at which sbatch would split the directive.
+_WITH_BLANKS = re.compile("|".join(_FORMS[:3]))
+_LINE = re.compile(
+    r"\{%.{0,200}%\}|\{\{.{0,200}\}\}|\{#.{0,200}#\}|<%.{0,200}%>|@\w{1,80}@|<[^<>]{1,80}>|"
+    r"\.{3,9}|…"
+)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a value contains a placeholder: <account>, YOUR_ACCOUNT, {{ nodes }}, @NODES@."""
+    return _PLACEHOLDER.search(text) is not None
+
+
+def without_blanks(text: str) -> str:
+    """Join the words of each placeholder, so that it is one word of a directive."""
+    return _WITH_BLANKS.sub(lambda match: re.sub(r"\s+", "_", match[0]), text)
+
+
+def is_template_line(line: str) -> bool:
+    """Whether a line is only a placeholder, or a statement of a template."""
+    return _LINE.fullmatch(line.strip()) is not None
+
+
+class Option(Value, frozen=True, kw_only=True):
+    """An option under its long name; `spelled` is its spelling in the script.
+
+    `ambiguous` has the options that an ambiguous prefix may mean: the program then refuses it.
+    """
+
+    name: str
+    value: str | None
+    line: int
+    spelled: str
+    known: bool = True
+    ambiguous: tuple[str, ...] = ()
+    word: Word | None = None
+
+
+def read_options(
+    words: Sequence[Word], grammar: Grammar, index: int = 0, *, unknown_takes_word: bool = False
+) -> tuple[tuple[Option, ...], int]:
+    """Read options up to the first other word; return them and that word's index.
+
+    With `unknown_takes_word`, the word after an unknown option is its value, not a program.
+    """
+    options: list[Option] = []
+    while index < len(words):
+        text = words[index].text
+        if text == "--":
+            return tuple(options), index + 1
+        if not text.startswith("-") or text == "-":
+            break
+        following = words[index + 1].text if index + 1 < len(words) else None
+        read = _long if text.startswith("--") else _short
+        option, took = read(words[index], following, grammar)
+        unknown = not option.known and option.value is None and text.startswith("--")
+        if unknown_takes_word and unknown and following and not following.startswith("-"):
+            option, took = replace(option, value=following), True
+        options.append(option)
+        index += 1 + took
+    return tuple(options), index
+
+
+def _long(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, bool]:
+    name, equals, value = word.text[2:].partition("=")
+    full = full_name(name, grammar)
+    meant = () if full else fitting_names(name, grammar)
+    kinds = {grammar.long[one] for one in ((full,) if full else meant)}
+    took = kinds == {"="} and not equals and following is not None
+    return (
+        Option(
+            name=full or name,
+            value=following if took else value if equals else None,
+            line=word.line,
+            spelled=f"--{name}",
+            known=full is not None,
+            ambiguous=meant,
+            word=word,
+        ),
+        took,
+    )
+
+
+def full_name(name: str, grammar: Grammar) -> str | None:
+    """Return the option with a name, an alias or an unambiguous prefix, as getopt_long does."""
+    if name in grammar.long:
+        return name
+    if name in grammar.aliases:
+        return grammar.aliases[name]
+    fitting = fitting_names(name, grammar)
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def fitting_names(name: str, grammar: Grammar) -> tuple[str, ...]:
+    """Return the options that begin with a prefix; an alias counts as its option."""
+    spelled = [known for known in (*grammar.long, *grammar.aliases) if known.startswith(name)]
+    return tuple(dict.fromkeys(grammar.aliases.get(one, one) for one in spelled if name))
+
+
+def _short(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, bool]:
+    letter, rest = word.text[1], word.text[2:]
+    name = grammar.short.get(letter)
+    kind = grammar.long.get(name or "", "")
+    took = kind == "=" and not rest and following is not None
+    return (
+        Option(
+            name=name or letter,
+            value=following if took else rest or None,
+            line=word.line,
+            spelled=f"-{letter}",
+            known=name is not None,
+            word=word,
+        ),
+        took,
+    )
+
+
+_RANGE = re.compile(r"(?<![\w:%+-])(\d{1,9})-(\d{1,9})(?!\w)")
+_TOKEN = re.compile(r"[\w-]+")
+_OPENING = ("$", "`", "<", "{", "__")
+_LONGEST = 500
+
+
+class ValueForm(Value, frozen=True, kw_only=True):
+    """The accepted text of some options; see the comments of `slurm_values.yaml`."""
+
+    options: tuple[str, ...]
+    form: str
+    allowed: str
+    words: tuple[str, ...] = ()
+    part: bool = False
+    ascending: bool = False
+    open: bool = False
+
+    @property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern of the whole text of an accepted value, or of a part of it."""
+        return _compiled(self.form)
+
+
+class _File(Value, frozen=True, kw_only=True):
+    schema: Literal[1]
+    forms: tuple[ValueForm, ...]
+    srun: tuple[ValueForm, ...]
+
+
+class RefusedValue(Value, frozen=True, kw_only=True):
+    """What sbatch does not accept in a value, what it accepts, and the nearest word.
+
+    If `ignored`, sbatch accepts the value without this part.
+    """
+
+    part: str
+    allowed: str
+    nearest: str = ""
+    ignored: bool = False
+
+
+@cache
+def value_forms() -> dict[str, ValueForm]:
+    """Return the forms of sbatch by the names of their options."""
+    return _by_option(load_data("slurm_values.yaml", _File).forms)
+
+
+@cache
+def srun_value_forms() -> dict[str, ValueForm]:
+    """Return the forms of srun by the names of their options."""
+    return value_forms() | _by_option(load_data("slurm_values.yaml", _File).srun)
+
+
+def _by_option(forms: tuple[ValueForm, ...]) -> dict[str, ValueForm]:
+    return {option: form for form in forms for option in form.options}
+
+
+def is_unknown(value: str) -> bool:
+    """Return whether a value is filled in later, by a template or by hand."""
+    return any(mark in value for mark in _OPENING) or is_placeholder(value)
+
+
+def refused_value(
+    option: str, value: str, forms: Mapping[str, ValueForm] | None = None
+) -> RefusedValue | None:
+    """Return the error of an option's value; None if it is accepted or unknown.
+
+    `forms` are those of sbatch unless others are given.
+    """
+    form = (value_forms() if forms is None else forms).get(option)
+    if form is None or len(value) > _LONGEST or is_unknown(value):
+        return None
+    if form.part:
+        parts = [part for part in value.split(",") if part]
+        wrong = [part for part in parts if not _matches(form, part)]
+        if parts and not wrong:
+            return None
+        return _refused(form, wrong[0] if wrong else value, ignored=len(wrong) < len(parts))
+    if not _matches(form, value):
+        refused = _refused(form, value)
+        return refused if refused.nearest or not form.open else None
+    if form.ascending and any(int(low) > int(high) for low, high in _RANGE.findall(value)):
+        return _refused(form, value)
+    return None
+
+
+def _refused(form: ValueForm, part: str, *, ignored: bool = False) -> RefusedValue:
+    return RefusedValue(
+        part=part, allowed=form.allowed, nearest=_nearest(form, part), ignored=ignored
+    )
+
+
+def _nearest(form: ValueForm, value: str) -> str:
+    """Return the word that is most like one in the value that is none of the form's."""
+    known = {word.lower(): word for word in form.words}
+    bare = {word.rstrip(":=,"): word for word in known}
+    for token in _TOKEN.findall(value):
+        lower = token.lower()
+        if lower in known:
+            # Some options need capital letters.
+            if _matches(form, known[lower]) and not _matches(form, token):
+                return known[lower]
+            continue
+        near = difflib.get_close_matches(lower, list(bare), n=1, cutoff=0.6)
+        if near:
+            return known[bare[near[0]]]
+    return ""
+
+
+def _matches(form: ValueForm, text: str) -> bool:
+    return form.compiled.fullmatch(text) is not None
+
+
+@cache
+def _compiled(form: str) -> re.Pattern[str]:
+    return re.compile(rf"\A(?:{form})\Z", re.IGNORECASE | re.VERBOSE)
+
+
+def with_plugins(grammar: Grammar, site: SiteProfile | None) -> Grammar:
+    """Add the options of the site, and those of the plug-ins that several sites have."""
+    known = {name: kind for options in plugin_options().values() for name, kind in options.items()}
+    own = {name: KINDS[value] for name, value in _declared(site).items()}
+    return replace(grammar, long={**known, **own, **grammar.long})
+
+
+def plugin_of(option: str, site: SiteProfile | None) -> str:
+    """Return the plug-in of an option; empty for Slurm's own, and for those the site declares."""
+    if option in _declared(site):
+        return ""
+    found = (name for name, options in plugin_options().items() if option in options)
+    return next(found, "")
+
+
+def _declared(site: SiteProfile | None) -> dict[str, str]:
+    return dict(site.plugin_options) if site else {}
+
 
 MARKER = "#SBATCH"
 

@@ -13,7 +13,7 @@ from hpc_train.base.errors import UnknownNameError
 from hpc_train.base.finding import LintFinding
 from hpc_train.base.slurm_options import sbatch_grammar
 from hpc_train.base.value import Value
-from hpc_train.lint.options import read_options
+from hpc_train.lint.directives import read_options
 from hpc_train.lint.rule import Edit, LintContext, LintRule, Subject
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.rules.header import other_system

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator
 
 from hpc_train.base.value import Value
-from hpc_train.lint.options import is_template_line, without_blanks
+from hpc_train.lint.directives import is_template_line, without_blanks
 
 _MARKER = re.compile(r"#PBS(?=[\s-])")
 _CONTINUED = re.compile(r"\\\s*\Z")

@@ -28,6 +28,7 @@ from hpc_train.lint.directives import (
     asked_of,
     first_command,
     read_directives,
+    with_plugins,
 )
 from hpc_train.lint.launches import (
     SHELLS,
@@ -38,7 +39,6 @@ from hpc_train.lint.launches import (
     read_assignments,
     read_launches,
 )
-from hpc_train.lint.options import with_plugins
 from hpc_train.lint.pbs import PbsRequest, joined_lines, read_pbs_directives, read_pbs_request
 from hpc_train.sites.profile import SiteProfile
 

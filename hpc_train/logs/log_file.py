@@ -12,18 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from hpc_train.base import files
+from hpc_train.base import file_kinds
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.files import (
-    COMPRESSED_START,
-    DAMAGE,
-    UNPACK,
-    Unpacker,
-    is_folder,
-    open_regular,
-    open_stream,
-    packed_kind,
-)
+from hpc_train.base.file_kinds import COMPRESSED_START, DAMAGE, UNPACK, Unpacker, packed_kind
+from hpc_train.base.files import is_folder, open_regular, open_stream
 from hpc_train.logs.event_file import EventLines, is_event_file
 from hpc_train.logs.line_dispatch import Stream
 
@@ -203,12 +195,12 @@ def unreadable_kind(path: Path) -> str:
     if not path.is_file():
         return ""
     with open_log(path) as stream:
-        return files.binary_kind(first_bytes(stream), path.suffix)
+        return file_kinds.binary_kind(first_bytes(stream), path.suffix)
 
 
 def first_bytes(stream: Stream) -> bytes:
     """Return at most the first 4096 bytes of a file, decompressed."""
-    buffer = bytearray(files.START)
+    buffer = bytearray(file_kinds.START)
     return bytes(buffer[: stream.readinto(memoryview(buffer)) or 0])
 
 

@@ -9,7 +9,7 @@ from hpc_train.base.errors import SpecError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.jobs.log_selection import PLACES, LogPattern, StatedScope
 from hpc_train.jobs.validate_log_pattern import check_pattern
-from hpc_train.logs.result_columns import FACTORS, heading
+from hpc_train.logs.record import FACTORS, heading
 
 _NAMED = re.compile(r"([A-Za-z_]\w{0,40})(?: ?\[([^\]\n]{1,12})\])?=(.+)", re.DOTALL)
 _PARENTHESIS = re.compile(r"\((?!\?)")

@@ -34,8 +34,8 @@ from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.json_files import to_json
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.run import JobState, Run
-from hpc_train.scaling.quality_flag import IMPLAUSIBLE
 from hpc_train.scaling.report_options import ReportOptions
+from hpc_train.scaling.run_flags import IMPLAUSIBLE
 from hpc_train.scaling.run_selection import row_frame
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.version import VERSION
@@ -339,7 +339,7 @@ def _facts_of_runs(inputs: ReportInputs) -> Iterator[tuple[Mapping[str, str], in
 
     The number of runs follows: nothing but its conditions is recorded of a run in a table.
     """
-    from hpc_train.scaling.run_level_records import run_level_records
+    from hpc_train.scaling.record_arrays import run_level_records
 
     own = {run.folder.run_id: run for run in inputs.own}
     printed: dict[str, dict[str, str]] = defaultdict(dict)
@@ -415,7 +415,7 @@ def _moment(text: str) -> float | None:
 
 
 def _analysis(inputs: ReportInputs) -> Iterator[Fact]:
-    from hpc_train.scaling.run_level_records import has_step_times
+    from hpc_train.scaling.record_arrays import has_step_times
 
     study, count = inputs.study, len(inputs.study.runs)
     if has_step_times(inputs.records):
@@ -433,7 +433,7 @@ def _warmup(warmup: Warmup) -> str:
 
 
 def _sources(inputs: ReportInputs, digests: Digests | None) -> Iterator[Fact]:
-    from hpc_train.scaling.run_level_records import parsers_of
+    from hpc_train.scaling.record_arrays import parsers_of
 
     parsers = parsers_of(inputs.records)
     if parsers:

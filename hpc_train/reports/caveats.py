@@ -10,7 +10,7 @@ import msgspec
 from hpc_train.reports.point_and_series_names import counted, names, size, under
 from hpc_train.reports.report import CAVEATS, Report
 from hpc_train.reports.value_format import Row, plain_rows
-from hpc_train.scaling.quality_flag import IMPLAUSIBLE, FlagCode
+from hpc_train.scaling.run_flags import IMPLAUSIBLE, FlagCode
 
 if TYPE_CHECKING:
     import pandas as pd

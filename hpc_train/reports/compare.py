@@ -18,7 +18,7 @@ from hpc_train.reports.report import Report
 from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.runs.conditions import OF_SITES, differences
 from hpc_train.runs.run import Run
-from hpc_train.scaling.quality_flag import flag_of
+from hpc_train.scaling.run_flags import flag_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,8 +75,7 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
     Raises:
         HpcTrainError: a side does not exist, is empty, or has no selected run.
     """
-    from hpc_train.reports.comparison_report import comparison_report, undecided
-    from hpc_train.reports.comparison_tables import ComparisonInput
+    from hpc_train.reports.comparison_report import ComparisonInput, comparison_report, undecided
     from hpc_train.reports.value_format import plain_rows
     from hpc_train.scaling.caveats import apart_sides
     from hpc_train.scaling.comparison import Demands, comparison_frame

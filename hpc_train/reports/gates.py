@@ -17,7 +17,7 @@ from hpc_train.reports.point_and_series_names import names
 from hpc_train.reports.report import Cell, Column, GateOutcome, GateResult, Report, ReportTable
 from hpc_train.reports.value_format import ABSENT, Row, one_line, significant
 from hpc_train.runs.expected_runs import CONTRADICTED, EXCLUDED
-from hpc_train.scaling.quality_flag import IMPLAUSIBLE, LOSS_LOST, FlagCode
+from hpc_train.scaling.run_flags import IMPLAUSIBLE, LOSS_LOST, FlagCode
 
 # 2 x 0.75 may differ from 1.5 by rounding.
 _ROUNDING = 1e-9

@@ -34,9 +34,8 @@ from hpc_train.logs.formats.mlperf import MlperfRun, mlperf_run, scaling_factor
 from hpc_train.logs.log_file import log_files, rank_of
 from hpc_train.logs.pattern_suggestions import suggested_for
 from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Wanted
-from hpc_train.logs.record import Record
+from hpc_train.logs.record import RESULTS, Record
 from hpc_train.logs.record_file import read_record_file
-from hpc_train.logs.result_columns import RESULTS
 from hpc_train.nccl.transport import (
     NetworkOf,
     run_transport,
@@ -152,7 +151,7 @@ def report_inputs(
 
 def _stated(found: ReportInputs, words: Sequence[str], search: Search) -> ReportInputs:
     """Return the inputs with what a person states, and with the words that a command repeats."""
-    from hpc_train.scaling.run_level_records import with_rates
+    from hpc_train.scaling.record_arrays import with_rates
 
     sizes = "".join(f" --{name} {','.join(map(str, n))}" for name, n in search.sizes.items())
     batch, scaling = search.batch or found.study.batch, search.scaling or found.study.scaling
@@ -216,7 +215,7 @@ _BY_DURATION = (
 
 def _warmup_of_short_runs(study: ExpectedStudy, records: RecordArrays) -> tuple[Warmup, str]:
     """Return half the steps as the warm-up where the usual one leaves none, and that assumption."""
-    from hpc_train.scaling.run_level_records import most_steps
+    from hpc_train.scaling.record_arrays import most_steps
 
     usual, most = Warmup(), most_steps(records, _TIMED)
     if study.warmup != usual or not 0 < most <= usual.steps:
@@ -232,8 +231,7 @@ def _with_durations(
 
     The second value is the assumption; empty if nothing was added.
     """
-    from hpc_train.scaling.record_arrays import joined_arrays, record_arrays
-    from hpc_train.scaling.run_level_records import metrics_of
+    from hpc_train.scaling.record_arrays import joined_arrays, metrics_of, record_arrays
 
     known = metrics_of(records)
     done = [run for run in study.runs if run.state == JobState.COMPLETED.value and run.wall_s]
@@ -290,7 +288,7 @@ def _with_conditions(
 
 
 def _warnings(records: RecordArrays, rate: LinkRate) -> tuple[str, ...]:
-    from hpc_train.scaling.run_level_records import run_level_records
+    from hpc_train.scaling.record_arrays import run_level_records
 
     run_level = run_level_records(records, ("world_size",))
     runs: dict[str, list[Record]] = defaultdict(list)
@@ -338,7 +336,7 @@ _LONGEST = 60
 
 def guessed_values(records: RecordArrays, stats: ParseStats) -> str:
     """Return which logs the generic parser read, and how it read the first value; empty if none."""
-    from hpc_train.scaling.run_level_records import first_of_parser
+    from hpc_train.scaling.record_arrays import first_of_parser
 
     found = first_of_parser(records, GUESSING)
     if found is None:
@@ -471,7 +469,7 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
 
 
 def _in_order(results: ForeignResults, sizes: Mapping[str, tuple[int, ...]]) -> ExpectedStudy:
-    from hpc_train.scaling.run_level_records import run_level_records
+    from hpc_train.scaling.record_arrays import run_level_records
 
     return in_order(results.study, run_level_records(results.records), sizes)
 
@@ -486,8 +484,7 @@ def _table(path: Path, sheet: str) -> ResultTable:
 
 
 def _sized(results: ForeignResults, points: Points) -> ForeignResults:
-    from hpc_train.scaling.record_arrays import joined_arrays, record_arrays
-    from hpc_train.scaling.run_level_records import run_level_records
+    from hpc_train.scaling.record_arrays import joined_arrays, record_arrays, run_level_records
 
     files = {run.run_id: results.files.get(run.run_id, []) for run in results.study.runs}
     study, more = sized(results.study, run_level_records(results.records), points, files)
@@ -501,8 +498,7 @@ def _of_logs(
 ) -> ForeignResults:
     # Tables and records need no diagnosis, and its signatures are slow to load.
     from hpc_train.diagnosis.diagnose import log_ends
-    from hpc_train.scaling.record_arrays import gathered
-    from hpc_train.scaling.run_level_records import highest_ranks, metrics_of, of_last_job
+    from hpc_train.scaling.record_arrays import gathered, highest_ranks, metrics_of, of_last_job
 
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
@@ -544,8 +540,7 @@ def _failed(
 
 def _of_records(paths: Sequence[Path]) -> ForeignResults:
     refuse_same_files(paths)
-    from hpc_train.scaling.record_arrays import joined_arrays
-    from hpc_train.scaling.run_level_records import metrics_of
+    from hpc_train.scaling.record_arrays import joined_arrays, metrics_of
 
     records = joined_arrays([_read_records(path) for path in paths])
     runs = metrics_of(records)

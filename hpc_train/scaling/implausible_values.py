@@ -11,8 +11,8 @@ import pandas as pd
 
 from hpc_train.scaling.group_reductions import Floats, known, least, most, numbers
 from hpc_train.scaling.points import KEY
-from hpc_train.scaling.quality_flag import Flag, FlagCode
 from hpc_train.scaling.record_arrays import Ints, Mask, codes
+from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import OK, UNPARSED
 from hpc_train.sites.gpu_specs import most_gib
 

@@ -1,21 +1,80 @@
-"""Measurements -> the flags of each run, and why a run has no result."""
+"""Reasons to doubt the numbers of a run or a point."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from enum import Enum
 
 import numpy as np
 import pandas as pd
 
 from hpc_train.base.metrics import RATE_RECORDS
+from hpc_train.base.value import Value
 from hpc_train.jobs.study import Warmup
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy, state_sizes
 from hpc_train.scaling.group_reductions import Floats, counts, starts
 from hpc_train.scaling.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
-from hpc_train.scaling.quality_flag import Flag, FlagCode
 from hpc_train.scaling.record_arrays import Ints, Mask, RecordArrays, packed
 from hpc_train.scaling.step_times import LEAST_STEPS, StepSummary
+
+
+class FlagCode(str, Enum):
+    """The kinds of flags in the column `flags`; docs/reading-a-report.md explains them."""
+
+    ONE_RUN = "n=1"
+    ONE_BASELINE_RUN = "baseline n=1"
+    NO_SPREAD = "no spread"
+    ONE_SESSION = "one session"
+    SHORT = "short"
+    SLOW_STEPS = "slow steps"
+    GATE = "gate"
+    RANKS = "ranks"
+    SUPERLINEAR = "superlinear"
+    VARIES = "varies"
+    ACCURACY = "accuracy"
+    LOSS = "loss"
+    WHOLE_SECONDS = "whole seconds"
+    UNMEASURED = "no result"
+    NOT_FINITE = "not finite"
+    REQUEUED = "requeued"
+    EFFICIENCY = "efficiency"
+    CONTRADICTION = "contradiction"
+    MEMORY = "memory"
+    MFU = "MFU"
+    UNIT = "unit"
+    THROTTLED = "throttled"
+    TRANSPORT = "transport"
+
+
+# The number itself is wrong, or was not measured under the conditions of its series.
+IMPLAUSIBLE = frozenset(
+    {
+        FlagCode.EFFICIENCY, FlagCode.CONTRADICTION, FlagCode.MEMORY, FlagCode.MFU,
+        FlagCode.UNIT, FlagCode.THROTTLED, FlagCode.TRANSPORT,
+    }
+)  # fmt: skip
+
+
+class Flag(Value, frozen=True, order=True):
+    """The kind of the doubt, and its detail; in files it is the text `code: detail`."""
+
+    code: FlagCode
+    detail: str
+
+    def __str__(self) -> str:
+        """Return the text that files contain."""
+        return f"{self.code.value}: {self.detail}"
+
+
+def flag_of(text: str) -> Flag | None:
+    """Return the flag that was written as this text; None if its kind is not known."""
+    name, _, detail = text.partition(": ")
+    return Flag(FlagCode(name), detail) if name in set(FlagCode) else None
+
+
+LOSS_LOST = Flag(FlagCode.NOT_FINITE, "loss at the end")
+
 
 NO_RATE = ", but no time or rate of training; see hpctrain help events"
 _SINGLE_VALUED = ("global_batch_size", "world_size", "samples_per_second")

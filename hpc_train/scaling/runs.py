@@ -45,10 +45,22 @@ from hpc_train.scaling.measurements import (
     once,
     stated,
 )
-from hpc_train.scaling.quality_flag import LOSS_LOST, Flag, FlagCode
-from hpc_train.scaling.record_arrays import Ints, Mask, RecordArrays, packed, record_arrays
-from hpc_train.scaling.run_flags import problems, run_flags, without_final_loss
-from hpc_train.scaling.run_level_records import rate_questions
+from hpc_train.scaling.record_arrays import (
+    Ints,
+    Mask,
+    RecordArrays,
+    packed,
+    rate_questions,
+    record_arrays,
+)
+from hpc_train.scaling.run_flags import (
+    LOSS_LOST,
+    Flag,
+    FlagCode,
+    problems,
+    run_flags,
+    without_final_loss,
+)
 from hpc_train.scaling.run_values import (
     accuracy,
     epoch_time_s,

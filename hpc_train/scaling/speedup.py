@@ -43,8 +43,8 @@ from hpc_train.scaling.points import (
     sizes_of,
     variation,
 )
-from hpc_train.scaling.quality_flag import Flag, FlagCode
 from hpc_train.scaling.record_arrays import Ints, Mask
+from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.scaling_regime import regimes, work_units
 
 COUNTS = (

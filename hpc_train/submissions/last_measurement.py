@@ -13,8 +13,7 @@ from hpc_train.base.files import is_regular, open_regular
 from hpc_train.logs.collect import logs_of, packs_in, wanted
 from hpc_train.logs.pattern_suggestions import Suggestion, suggested_for
 from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Reading, extend
-from hpc_train.logs.record import Pack
-from hpc_train.logs.result_columns import RESULTS
+from hpc_train.logs.record import RESULTS, Pack
 from hpc_train.reports.study_runs import deleted_logs, has_one_rank
 from hpc_train.runs.expected_runs import run_time_s
 from hpc_train.runs.nodes import slow_ranks
@@ -205,8 +204,7 @@ def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     A run of a study is to be measured. A single job may be no training, so that only lines which
     look like a measurement are shown. The first logs of one run are read, up to a measurement.
     """
-    from hpc_train.scaling.record_arrays import gathered
-    from hpc_train.scaling.run_level_records import rate_questions
+    from hpc_train.scaling.record_arrays import gathered, rate_questions
 
     run = next((one for one in runs if one.state is JobState.COMPLETED), None)
     if run is None:

@@ -21,8 +21,8 @@ from hpc_train.api.blocks import (
     as_html,
     as_markdown,
     as_text,
+    shown_path,
 )
-from hpc_train.api.display import shown_path
 
 HOSTILE = (
     "<script>alert(1)</script> & \"q\" 'q' `a` |b| *c* _d_ [e](javascript:f) $x^2$ ~g~ "

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_train.base.data_folders import strategies_study
-from hpc_train.cli.bench_train import run_study, train
+from hpc_train.cli.bench import run_study, train
 from hpc_train.cli.group import cli
 from hpc_train.runs.run import JobState
 from hpc_train.runs.run_states import runs_below

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
-LOGS = Path(__file__).parents[1] / "logs" / "nccl"
+LOGS = Path(__file__).parents[1] / "log_files" / "nccl"
 STEPS = "".join(
     f'@hpct {{"event": "step", "rank": 0, "step": {step}, "step_time": 0.1, "samples": 8}}\n'
     for step in range(1, 41)

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from hpc_train.foreign.points_file import Points
 from hpc_train.foreign.stated_sizes import sized
-from hpc_train.logs.record import Record
-from hpc_train.logs.result_columns import Stated
+from hpc_train.logs.record import Record, Stated
 from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
 from tests.scaling.studies import foreign, record, study
 

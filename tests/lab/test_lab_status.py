@@ -18,9 +18,8 @@ import pytest
 
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import Daemon, boot_id, is_alive, start_time
-from hpc_train.lab.lab_status import is_live, made_from, munge_answers
 from hpc_train.lab.settings import Settings
-from hpc_train.lab.state_file import Lab
+from hpc_train.lab.state_file import Lab, is_live, made_from, munge_answers
 from tests.lab.conftest import Hpctrain
 from tests.submissions.waiting import wait_for
 

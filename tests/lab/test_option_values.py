@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hpc_train.lab.slurm_programs import chosen_prefix, version_of
+from hpc_train.lint.directives import value_forms
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.lint.options import value_forms
 from tests.lab.conftest import Slurm
 
 

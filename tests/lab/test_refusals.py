@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.lab import state_file
-from hpc_train.lab.down import leftovers
+from hpc_train.lab.lab import leftovers
 from hpc_train.lab.settings import Settings
 from tests.lab.conftest import Hpctrain
 

@@ -6,14 +6,14 @@ import pytest
 
 from hpc_train.base.shell import Word
 from hpc_train.base.slurm_options import sbatch_grammar, srun_grammar
-from hpc_train.lint.lint_script import lint_script
-from hpc_train.lint.options import (
+from hpc_train.lint.directives import (
     full_name,
     read_options,
     refused_value,
     srun_value_forms,
     value_forms,
 )
+from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.rules.torchrun import OPTIONS
 
 

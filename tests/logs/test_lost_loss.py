@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.logs.collect import collect
 from hpc_train.runs.nodes import slow_ranks
-from hpc_train.scaling.quality_flag import LOSS_LOST, Flag
+from hpc_train.scaling.run_flags import LOSS_LOST, Flag
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import foreign, study
 

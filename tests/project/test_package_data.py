@@ -13,7 +13,7 @@ from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
 from hpc_train.diagnosis.attempts import marks
 from hpc_train.diagnosis.signatures import is_crash, packaged
-from hpc_train.lint.options import value_forms
+from hpc_train.lint.directives import value_forms
 from hpc_train.lint.rules.variable_names import nccl_variables, slurm_variables
 from hpc_train.logs.formats.formats import read_formats
 from hpc_train.plans.slurm_versions import slurm_versions

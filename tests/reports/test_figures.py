@@ -14,7 +14,7 @@ from hpc_train.reports.figures import FIGURES, figures
 from hpc_train.reports.figures.plot_data import Measured, plot_data_of
 from hpc_train.reports.figures.titles_and_legend import heading_lines
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.quality_flag import Flag, FlagCode
+from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from hpc_train.scaling.step_times import node_frame

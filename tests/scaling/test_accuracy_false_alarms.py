@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.confidence_intervals import corrected, noise_limit
 from hpc_train.scaling.group_reductions import Moments
-from hpc_train.scaling.quality_flag import FlagCode
+from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.studies import expected, rate, study

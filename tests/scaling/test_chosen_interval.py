@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.scaling.efficiency_and_cost_formulas import karp_flatt
-from hpc_train.scaling.quality_flag import FlagCode
+from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.arrays import welch

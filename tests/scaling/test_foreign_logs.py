@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record
-from hpc_train.scaling.quality_flag import FlagCode
+from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.studies import foreign, record, study

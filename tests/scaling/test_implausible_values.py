@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.scaling.implausible_values import GAP, far_from_most, with_implausible
-from hpc_train.scaling.quality_flag import FlagCode
+from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import COLUMNS
 from hpc_train.sites.gpu_specs import most_gib
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_train.scaling.group_reductions import moments
-from hpc_train.scaling.quality_flag import Flag, FlagCode
+from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import (
     _changed,

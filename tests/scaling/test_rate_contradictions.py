@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_train.logs.record import Record
-from hpc_train.scaling.quality_flag import FlagCode
+from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame, with_contradictions
 from tests.scaling.studies import expected, record, study
 

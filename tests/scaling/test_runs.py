@@ -6,7 +6,7 @@ import pytest
 from hpc_train.base.errors import ReportError
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record
-from hpc_train.scaling.quality_flag import Flag, FlagCode
+from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import expected, foreign, rate, record, steps, study
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpc_train.lab.daemons import NETNS, end, members
-from hpc_train.lab.run_program import ask, must
+from hpc_train.lab.network import ask, must
 
 
 class NetworkHost(NamedTuple):

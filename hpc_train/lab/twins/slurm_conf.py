@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from hpc_train.base.errors import LabError
 from hpc_train.base.units import LARGEST_MIB
 from hpc_train.base.value import Value
-from hpc_train.lab.run_program import ask
+from hpc_train.lab.network import ask
 from hpc_train.lab.slurm_programs import plugin_line
 from hpc_train.sites.partition import ANY, Partition, Qos
 from hpc_train.sites.profile import SiteProfile

@@ -16,18 +16,20 @@ from hpc_train.base.errors import LabError
 from hpc_train.base.regex import Atom, atoms
 from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
-from hpc_train.lab.accounting import answers, install_database, mariadbd
 from hpc_train.lab.daemons import (
     Daemon,
+    answers,
     end,
+    install_database,
     is_alive,
+    mariadbd,
     munged_command,
     start_daemon,
     wait_for,
     write_key,
 )
+from hpc_train.lab.network import ask, must
 from hpc_train.lab.requirements import check_root, check_twin_programs
-from hpc_train.lab.run_program import ask, must
 from hpc_train.lab.slurm_programs import chosen_prefix, shell_lines, slurm
 from hpc_train.lab.twins import state_file
 from hpc_train.lab.twins.slurm_conf import (

@@ -11,7 +11,7 @@ from hpc_train.base.finding import Severity
 from hpc_train.base.slurm_options import Grammar, gres, sbatch_grammar
 from hpc_train.base.units import slurm_seconds
 from hpc_train.base.value import older
-from hpc_train.lint.options import (
+from hpc_train.lint.directives import (
     Option,
     ValueForm,
     is_placeholder,

@@ -9,8 +9,7 @@ from itertools import pairwise
 
 from hpc_train.base.finding import Severity
 from hpc_train.base.shell import Command
-from hpc_train.lint.directives import MARKER
-from hpc_train.lint.options import is_template_line
+from hpc_train.lint.directives import MARKER, is_template_line
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.script import JobScript, rank_launches
 

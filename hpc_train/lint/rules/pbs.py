@@ -8,8 +8,7 @@ from itertools import pairwise, takewhile
 
 from hpc_train.base.errors import nearest
 from hpc_train.base.finding import Severity
-from hpc_train.lint.directives import MARKER
-from hpc_train.lint.options import is_placeholder
+from hpc_train.lint.directives import MARKER, is_placeholder
 from hpc_train.lint.pbs import CHUNK_RESOURCES, WITH_VALUE, PbsRequest, walltime_seconds
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.mpi import OTHER_MPI

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from hpc_train.base.finding import Severity
 from hpc_train.base.slurm_options import gres
-from hpc_train.lint.directives import RequestedResources
+from hpc_train.lint.directives import RequestedResources, is_unknown
 from hpc_train.lint.launches import LaunchCommand
-from hpc_train.lint.options import is_unknown
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import (
     rank_launches,

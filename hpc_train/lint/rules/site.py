@@ -11,9 +11,8 @@ from hpc_train.base.errors import nearest
 from hpc_train.base.finding import Severity
 from hpc_train.base.regex import whole_match
 from hpc_train.base.units import slurm_memory, slurm_seconds
-from hpc_train.lint.directives import MARKER, RequestedResources
+from hpc_train.lint.directives import MARKER, Option, RequestedResources, is_placeholder
 from hpc_train.lint.launches import LaunchCommand
-from hpc_train.lint.options import Option, is_placeholder
 from hpc_train.lint.pbs import PbsRequest
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.plans.queue_limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named

@@ -10,8 +10,7 @@ from hpc_train.base.errors import nearest
 from hpc_train.base.finding import LintFinding
 from hpc_train.base.slurm_options import gres
 from hpc_train.base.units import slurm_memory, slurm_seconds
-from hpc_train.lint.directives import RequestedResources
-from hpc_train.lint.options import Option
+from hpc_train.lint.directives import Option, RequestedResources
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript
 from hpc_train.slurm.live_cluster import LiveNode, LivePartition, SlurmAnswer, SlurmFacts

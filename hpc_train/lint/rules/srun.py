@@ -12,9 +12,8 @@ from hpc_train.base.finding import Severity
 from hpc_train.base.shell import Command, Word
 from hpc_train.base.slurm_options import gres, srun_grammar
 from hpc_train.base.units import slurm_seconds
-from hpc_train.lint.directives import gpu_count
+from hpc_train.lint.directives import Option, gpu_count, is_unknown, srun_value_forms, with_plugins
 from hpc_train.lint.launches import LaunchCommand
-from hpc_train.lint.options import Option, is_unknown, srun_value_forms, with_plugins
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.directives import (
     ambiguities,

@@ -11,8 +11,8 @@ from hpc_train.reports.point_and_series_names import SizeUnit, size_unit, speedu
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import Row, plain_rows
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.quality_flag import FlagCode
 from hpc_train.scaling.report_options import SCREEN, Paper
+from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.scaling_fits import Fit
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.report import CAVEATS, NOT_KNOWN, Fact, Report, ReportTable
 from hpc_train.reports.table_layout import Layout, laid_out
 from hpc_train.reports.value_format import one_line
-from hpc_train.scaling.quality_flag import FlagCode
+from hpc_train.scaling.run_flags import FlagCode
 
 WIDTH = 100
 NO_ROOM = "Columns that do not fit are in JSON: {named}."

@@ -1,4 +1,4 @@
-"""`hpctrain status`."""
+"""`hpctrain status`, `logs`, `cancel` and `retry`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from hpc_train.base.errors import StoreError
 from hpc_train.base.plain_text import plain
+from hpc_train.base.plain_text import shown as shown_text
 from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
 from hpc_train.runs.run import Run
@@ -185,3 +186,119 @@ def _print_folders(found: dict[Path, RunStates], root: Path) -> None:
 def _newer(found: RunStates) -> list[str]:
     """Return why the states of some runs are not known."""
     return [f"{run.folder.run_id}/{run.problem}" for run in found.runs if run.newer][:1]
+
+
+if TYPE_CHECKING:
+    from hpc_train.submissions.follow_logs import RunLogs
+
+_LOG_PAUSE_S = 0.3
+
+
+@click.command()
+@click.argument("run", shell_complete=runs)
+@results_option
+@click.option("-f", "--follow", is_flag=True, help="Continue until the run has finished.")
+@click.option("--rank", type=int, help="Only this rank.")
+@click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last lines of each log.")
+def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | None) -> None:
+    """Print a run's logs, rank by rank; those of a failed run begin with the rank that failed."""
+    from hpc_train.cli.output import say
+    from hpc_train.submissions.follow_logs import RunLogs
+
+    run_logs = RunLogs(run, results, rank=rank, lines=lines)
+    if links := run_logs.unread:
+        more = f" and {len(links) - 1} more" if len(links) > 1 else ""
+        say(f"not read, because it is a link that leads out of the run folder: {links[0]}{more}")
+    if run_logs.empty and not follow:
+        raise run_logs.no_log(run)
+    if run_logs.first_rank is not None:
+        say(f"rank {run_logs.first_rank} failed first; its log stands first (--rank N prints one)")
+    shown, last = "", None
+    while True:
+        shown = _print_new(run_logs, shown)
+        if not follow or (last is not None and last.state.finished):
+            break
+        last = run_logs.run()
+        time.sleep(_LOG_PAUSE_S)
+    if last is not None and run_logs.empty:
+        raise run_logs.no_log(run)
+
+
+def _print_new(run_logs: RunLogs, shown: str) -> str:
+    """Print the new lines of each log below its name; return the last name."""
+    for name, fresh in run_logs.new_bytes():
+        if shown != name:
+            click.echo(f"==> {shown_text(name)} <==")
+        click.echo(
+            shown_text(fresh.decode("utf-8", errors="replace")), nl=not fresh.endswith(b"\n")
+        )
+        shown = name
+    return shown
+
+
+@click.command()
+@click.argument("word", metavar="RUN|STUDY", shell_complete=runs)
+@results_option
+def cancel(word: str, results: Path) -> None:
+    """Cancel the unfinished runs of a job or study."""
+    from hpc_train.cli.output import busy
+    from hpc_train.runs.run_states import cancel as cancel_runs
+    from hpc_train.runs.run_states import folder_of
+
+    with busy("ending runs"):
+        done = cancel_runs(folder_of(word, results))
+    for run in done.runs:
+        click.echo(f"CANCELLED  {run.folder.run_id}")
+    for run in done.unknown_jobs:
+        click.echo(f"UNKNOWN    {run.folder.run_id}  not cancelled: {run.problem}", err=True)
+    if done.unknown_jobs:
+        click.echo(f"  repeat in a minute: hpctrain cancel {word}", err=True)
+        sys.exit(3)
+
+
+@click.command()
+@click.argument("word", metavar="RUN|STUDY", shell_complete=runs)
+@results_option
+@click.option("--wait", is_flag=True, help="Follow the runs to their end.")
+@click.option("--max-gpu-hours", type=float, help="Refuse a submission that may cost more.")
+@click.option("--exclude-failed-nodes", is_flag=True, help="Exclude the nodes that failed before.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a key of the job; not in a study.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the run ids as JSON.")
+def retry(
+    word: str,
+    results: Path,
+    wait: bool,
+    max_gpu_hours: float | None,
+    exclude_failed_nodes: bool,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Resubmit the runs that failed, were lost or were cancelled.
+
+    The scripts are taken unchanged from the run folders, unless --set changes the job. Each
+    attempt has a new folder.
+    """
+    from hpc_train.cli.output import busy, say, show_warnings
+    from hpc_train.cli.submit import announce, wait_for
+    from hpc_train.runs.run_states import folder_of
+    from hpc_train.submissions.retry import retry as retry_runs
+
+    show_warnings()
+    with busy("submitting"):
+        done = retry_runs(
+            folder_of(word, results),
+            sys.argv,
+            say,
+            exclude_failed_nodes=exclude_failed_nodes,
+            max_gpu_hours=max_gpu_hours,
+            settings=settings,
+        )
+    announce(done, as_json=as_json)
+    if wait:
+        wait_for(done)
