@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from hpc_train.pbs.live_pbs import LivePbs
     from hpc_train.runs.run import RunFolder
     from hpc_train.scripts.prepare import Prepared
-    from hpc_train.sites.detection import Detection, Found, SiteChoice
+    from hpc_train.sites.default_site import SiteChoice
+    from hpc_train.sites.detection import Detection, Found
     from hpc_train.slurm.live_cluster import Cluster
 
 # Exit code of --live if Slurm, or a part of its answers, could not be read.
@@ -376,7 +377,8 @@ def detect(*, as_json: bool) -> None:
     The result is kept for ten minutes in the user's cache folder; this command examines anew.
     """
     from hpc_train.cli.output import busy, say
-    from hpc_train.sites.detection import choose_site, examine_here
+    from hpc_train.sites.default_site import choose_site
+    from hpc_train.sites.detection import examine_here
 
     with busy("examining this machine"):
         detection, found = examine_here()

@@ -36,7 +36,8 @@ from hpc_train.runs.run import Script, SlurmEndpoint
 from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.scripts.source_map import at_origin
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.detection import choose_site, load_choice, settings, word
+from hpc_train.sites.default_site import choose_site, load_choice
+from hpc_train.sites.detection import settings, word
 from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm.live_cluster import (
     Association,

@@ -45,7 +45,7 @@ from hpc_train.reports.report import Report
 from hpc_train.runs.run import Run
 from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.detection import choose_site, load_choice, site_names
+from hpc_train.sites.default_site import choose_site, load_choice, site_names
 from hpc_train.sites.profile import SourcedSite
 
 if TYPE_CHECKING:

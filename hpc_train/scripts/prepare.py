@@ -36,13 +36,8 @@ from hpc_train.runs.run import RunName, Script
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.scripts.secret_leaks import check_disclosure
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system
+from hpc_train.sites.default_site import SiteChoice, choose_site, load_choice, site_names
 from hpc_train.sites.defaults import fill, read_defaults
-from hpc_train.sites.detection import (
-    SiteChoice,
-    choose_site,
-    load_choice,
-    site_names,
-)
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import SiteProfile
 from hpc_train.sites.search import NEXT, announcement, find_profile, profile_files
@@ -245,7 +240,7 @@ def _warnings(
 
 def _other_sites(points: Sequence[Point], site: PreparedSite) -> str:
     """Return the sites that have the nodes which this machine lacks."""
-    from hpc_train.sites.detection import other_sites
+    from hpc_train.sites.default_site import other_sites
 
     nodes = (point.job.value.resources.nodes for point in points)
     return other_sites(nodes) if site.batch.this_machine else ""

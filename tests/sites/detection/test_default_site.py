@@ -11,18 +11,8 @@ import pytest
 
 from hpc_train.base.errors import HpcTrainError, SiteProfileError
 from hpc_train.sites import detection
-from hpc_train.sites.detection import (
-    Found,
-    Match,
-    Scheduler,
-    advice_for,
-    cache_path,
-    choose_site,
-    default_site,
-    examine_here,
-    found_here,
-    load_choice,
-)
+from hpc_train.sites.default_site import advice_for, choose_site, default_site, load_choice
+from hpc_train.sites.detection import Found, Match, Scheduler, cache_path, examine_here, found_here
 
 SLURM = Scheduler(kind="Slurm", cluster="alpha", evidence="ClusterName in /etc/slurm/slurm.conf")
 PROFILE = """\
