@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,6 +89,8 @@ def build_job(
         origins["name"] = "default: the file's name"
     for override in overrides:
         check_key(override.key, override.origin)
+    # Before the options, which may change one word of it, and after, as one may be a text.
+    _read_command(data, origins)
     _apply_options(data, origins, overrides, site)
     _split_type(data, origins)
     _read_command(data, origins)
@@ -289,8 +290,10 @@ def _job_name(path: Path) -> str:
 
 def is_program(word: str) -> bool:
     """Whether a word is no file here, but a program that a shell finds."""
-    is_known = bool(_STARTERS.fullmatch(word)) or shutil.which(word) is not None
-    return "/" not in word and is_known and not Path(word).exists()
+    if "/" in word or Path(word).exists():
+        return False
+    paths = (f"{folder}/{word}" for folder in os.get_exec_path())
+    return bool(_STARTERS.fullmatch(word)) or any(os.access(path, os.X_OK) for path in paths)
 
 
 def _check_text(job: SourcedJob) -> None:

@@ -320,7 +320,10 @@ def _check_command(job: Sourced[JobSpec], plan: LaunchPlan) -> None:
         PlanError: with the launcher of the job that means the same.
     """
     words = [*takewhile(lambda word: not word.endswith(".py"), job.value.command)]
-    own = next(filter(None, map(launcher_called, words)), "")
+    # A usual command needs no module of another launcher.
+    modules = (word for word in words if word.endswith((".run", ".launch")))
+    named = (word for word in words if word in BUILT_IN["launchers"])
+    own = next(filter(None, map(launcher_called, (*named, *modules))), "")
     own = words[0] if words[:1] and words[0] in BUILT_IN["launchers"] else own
     if own and (own == plan.launcher or plan.topology.tasks_per_node > 1):
         raise PlanError(
