@@ -13,15 +13,7 @@ from typing import NamedTuple
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.file_kinds import BINARY, START, binary_kind
-from hpc_train.logs.record import (
-    ASSUMED,
-    KNOWN,
-    RATES_PER_GPU,
-    RESULTS,
-    SIZES,
-    misspelt,
-    plain_name,
-)
+from hpc_train.logs import record as vocabulary
 
 PREFIXED = re.compile(r"(metrics|summary|params|config|tags)[./](.+)", re.IGNORECASE)
 _OF_RESULTS = ("metrics", "summary")
@@ -52,7 +44,7 @@ def is_history(names: Sequence[str]) -> bool:
 
 def states_a_size(names: Sequence[str]) -> bool:
     """Whether a column is a size of a job."""
-    return any(plain_name(name) in SIZES for name in plain_headings(names))
+    return any(vocabulary.plain_name(name) in vocabulary.SIZES for name in plain_headings(names))
 
 
 def names_a_result(names: Sequence[str], *, sized: bool = False) -> bool:
@@ -62,12 +54,14 @@ def names_a_result(names: Sequence[str], *, sized: bool = False) -> bool:
     """
     if is_history(names):
         return False
-    known = (*SIZES, *RESULTS)
-    plain = list(map(plain_name, plain_headings(names)))
+    known = (*vocabulary.SIZES, *vocabulary.RESULTS)
+    plain = list(map(vocabulary.plain_name, plain_headings(names)))
     if sized:
-        results = {*RESULTS, *RATES_PER_GPU, *ASSUMED}
+        results = {*vocabulary.RESULTS, *vocabulary.RATES_PER_GPU, *vocabulary.ASSUMED}
         return not results.isdisjoint(plain) and states_a_size(names)
-    return any(n in known or n in ASSUMED or misspelt(n, known) for n in plain)
+    return any(
+        n in known or n in vocabulary.ASSUMED or vocabulary.misspelt(n, known) for n in plain
+    )
 
 
 def _plain(name: str) -> str:
@@ -79,8 +73,12 @@ def _plain(name: str) -> str:
     kind, rest = match[1].lower(), match[2].strip()
     if kind == "tags":
         return ""
-    known = plain_name(rest)
-    return rest if kind not in _OF_RESULTS or known in KNOWN or known in ASSUMED else ""
+    known = vocabulary.plain_name(rest)
+    return (
+        rest
+        if kind not in _OF_RESULTS or known in vocabulary.KNOWN or known in vocabulary.ASSUMED
+        else ""
+    )
 
 
 _REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})

@@ -1,8 +1,10 @@
-"""The header of a foreign table -> the meaning of its columns, and the scaling of its runs."""
+"""The header of a foreign table -> the meaning of its columns, the scaling and names of runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
@@ -10,33 +12,17 @@ import msgspec
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.foreign.csv_table import ResultTable, plain_headings
+from hpc_train.foreign.workbook import sheet_of
 from hpc_train.jobs.study import Scaling
-from hpc_train.logs.record import (
-    ASSUMED,
-    CONDITIONS,
-    COUNTS,
-    EXTREMES,
-    FACTORS,
-    KNOWN,
-    MEASURES,
-    OF_RUN,
-    PER_GPU,
-    RATES_PER_GPU,
-    RESULTS,
-    SIZES,
-    SPREADS,
-    UNAMBIGUOUS,
-    UNUSED,
-    heading,
-    misspelt,
-    plain_name,
-)
+from hpc_train.logs import record as vocabulary
 from hpc_train.runs.expected_runs import ExpectedRun
 
 # Each unknown name is compared with all known ones, and is named in the report.
 _MOST_COLUMNS = 1000
 ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run", "spread", "count"]
-_ALLOWED = f"allowed: {', '.join(KNOWN)}; a new axis needs a name that is not similar to these"
+_ALLOWED = (
+    f"allowed: {', '.join(vocabulary.KNOWN)}; a new axis needs a name that is not similar to these"
+)
 
 
 class TableColumn(NamedTuple):
@@ -69,11 +55,11 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
             "`epochs` if it is the number of all steps or epochs",
         )
     names = plain_headings(table.names)
-    words = frozenset(map(plain_name, names))
+    words = frozenset(map(vocabulary.plain_name, names))
     found = _quality_once(
         [_column("" if _is_needless(name, words) else name, where) for name in names], names
     )
-    if not any(column.name in (*RESULTS, *RATES_PER_GPU) for column in found):
+    if not any(column.name in (*vocabulary.RESULTS, *vocabulary.RATES_PER_GPU) for column in found):
         # The whole job is the training, if nothing else was measured.
         found = tuple(
             column._replace(kind="measure", name="time_to_train", assumed=f"{name!r} as {_WHOLE}")
@@ -108,7 +94,9 @@ def _is_needless(name: str, words: Set[str]) -> bool:
     `runtime_min` is in minutes, unless there is `runtime_max` as well.
     """
     extreme = name.lower().endswith("_min") and f"{name.lower()[:-3]}max" in words
-    return extreme or not words.isdisjoint(UNAMBIGUOUS.get(plain_name(name), ()))
+    return extreme or not words.isdisjoint(
+        vocabulary.UNAMBIGUOUS.get(vocabulary.plain_name(name), ())
+    )
 
 
 def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: str) -> None:
@@ -116,38 +104,42 @@ def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: s
     if not any(column.kind == "size" for column in found):
         raise LogParseError(
             f"{where}: no column of a size; the columns are {names}",
-            f"add nodes and gpus_per_node, or others of: {', '.join(SIZES)}",
+            f"add nodes and gpus_per_node, or others of: {', '.join(vocabulary.SIZES)}",
         )
-    if not any(column.name in (*RESULTS, *RATES_PER_GPU) for column in found):
-        near = next(filter(None, (nearest(name, RESULTS) for name in written)), "")
+    if not any(column.name in (*vocabulary.RESULTS, *vocabulary.RATES_PER_GPU) for column in found):
+        near = next(filter(None, (nearest(name, vocabulary.RESULTS) for name in written)), "")
         raise LogParseError(
             f"{where}: no column of a measurement{near}; the columns are {names}",
-            f"add one of: {', '.join(RESULTS)} (times in seconds, rates over all ranks)",
+            f"add one of: {', '.join(vocabulary.RESULTS)} (times in seconds, rates over all ranks)",
         )
 
 
 def _column(name: str, where: str) -> TableColumn:
-    word, factor, unit = heading(name)
-    if word in ASSUMED:
-        meaning, said = ASSUMED[word]
+    word, factor, unit = vocabulary.heading(name)
+    if word in vocabulary.ASSUMED:
+        meaning, said = vocabulary.ASSUMED[word]
         if meaning == "time_to_train" and factor < 1:
             meaning, said = "step_time", "the time of a step"
         return TableColumn("measure", meaning, factor, unit, f"{name!r} as {said}")
     measure, _, ending = word.rpartition("_")
-    of_measure = plain_name(measure) in (*MEASURES, *ASSUMED)
-    if word in SPREADS or (ending in SPREADS and of_measure):
+    of_measure = vocabulary.plain_name(measure) in (*vocabulary.MEASURES, *vocabulary.ASSUMED)
+    if word in vocabulary.SPREADS or (ending in vocabulary.SPREADS and of_measure):
         return TableColumn("spread", word)
-    if word in COUNTS or (ending in COUNTS and of_measure):
+    if word in vocabulary.COUNTS or (ending in vocabulary.COUNTS and of_measure):
         return TableColumn("count", word)
-    if ending in EXTREMES and of_measure:
+    if ending in vocabulary.EXTREMES and of_measure:
         return TableColumn("unused", word)
-    bare = plain_name(name.replace("(", "[").partition("[")[0])
-    if word not in KNOWN and bare in (*MEASURES, *ASSUMED) and bare != plain_name(name):
-        bare, _ = ASSUMED.get(bare, (bare, ""))
-        ours = UNITS[PER_GPU.get(bare, bare)]
-        known = ", ".join(FACTORS.get(ours, {ours: 1}))
+    bare = vocabulary.plain_name(name.replace("(", "[").partition("[")[0])
+    if (
+        word not in vocabulary.KNOWN
+        and bare in (*vocabulary.MEASURES, *vocabulary.ASSUMED)
+        and bare != vocabulary.plain_name(name)
+    ):
+        bare, _ = vocabulary.ASSUMED.get(bare, (bare, ""))
+        ours = UNITS[vocabulary.PER_GPU.get(bare, bare)]
+        known = ", ".join(vocabulary.FACTORS.get(ours, {ours: 1}))
         raise LogParseError(f"{where}: {name!r}: {bare} is in {ours}", f"allowed units: {known}")
-    meant = misspelt(word, KNOWN)
+    meant = vocabulary.misspelt(word, vocabulary.KNOWN)
     if meant:
         raise LogParseError(f"{where}: unknown column {name!r}; did you mean {meant!r}?", _ALLOWED)
     return TableColumn(kind_of(word), word, factor, unit)
@@ -155,15 +147,15 @@ def _column(name: str, where: str) -> TableColumn:
 
 def kind_of(word: str) -> ColumnKind:
     """Return the kind of a name."""
-    if word in SIZES:
+    if word in vocabulary.SIZES:
         return "size"
-    if word in MEASURES:
+    if word in vocabulary.MEASURES:
         return "measure"
-    if word in OF_RUN:
+    if word in vocabulary.OF_RUN:
         return "run"
-    if word in CONDITIONS:
+    if word in vocabulary.CONDITIONS:
         return "condition"
-    return "unused" if word in UNUSED or not word else "axis"
+    return "unused" if word in vocabulary.UNUSED or not word else "axis"
 
 
 _WHOLE = "the time to train"
@@ -198,3 +190,51 @@ def declared_scaling(runs: Sequence[ExpectedRun]) -> tuple[list[ExpectedRun], Sc
         msgspec.structs.replace(run, axes=axes) for run, axes in zip(runs, bare, strict=True)
     ]
     return unlabelled, regimes.pop()
+
+
+# Columns that only tell jobs with equal names or results apart.
+REPETITION = ("repetition", "rep")
+
+
+def table_names(paths: Sequence[Path]) -> list[str]:
+    """Return the names of tables: those of their files, and of the sheets of one workbook."""
+    split = [sheet_of(path) for path in paths]
+    stems = [file.stem for file, _ in split]
+    return [
+        f"{stem}:{sheet}" if sheet and stems.count(stem) > 1 else stem
+        for stem, (_, sheet) in zip(stems, split, strict=True)
+    ]
+
+
+def run_names(
+    table: ResultTable,
+    stated: Sequence[str | None],
+    before: str,
+    others: Sequence[Mapping[str, str]],
+) -> list[str]:
+    """Return the name of each row, after `before`; `stated` are the cells of the column `run`.
+
+    Rows with one name are distinguished by a column `repetition` among the `others`: `a-r1`,
+    `a-r2` for two rows `a`, as runs of a study are called.
+
+    Raises:
+        LogParseError: two rows have one name.
+    """
+    names = [f"{before}{name or f'row {row}'}" for row, name in enumerate(stated, start=1)]
+    counts = Counter(names)
+    for row, name in enumerate(names):
+        if counts[name] > 1 and (repetition := _repetition(others[row])):
+            names[row] = f"{name}-r{repetition}"
+    first: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if first.setdefault(name, row) != row:
+            raise LogParseError(
+                f"{table.where(row)}: a second run called {name!r}; the first is "
+                f"{table.where(first[name])}",
+                "give each row another name, or add a column `repetition`",
+            )
+    return names
+
+
+def _repetition(cells: Mapping[str, str]) -> str:
+    return next((text for name, text in cells.items() if name.strip().lower() in REPETITION), "")

@@ -61,7 +61,8 @@ def table_bytes(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> byte
         MissingExtraError: pyarrow is not installed.
     """
     frame = pd.DataFrame.from_records(list(rows), columns=list(names))
-    whole = {name: "Int64" for name in names if frame[name].map(_is_whole).all()}
+    is_whole = frame.map(lambda one: one is None or isinstance(one, int)).all()
+    whole = {name: "Int64" for name in names if is_whole[name]}
     return _stored(frame.astype(whole))
 
 
@@ -72,10 +73,6 @@ def _stored(frame: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(named), buffer)
     return buffer.getvalue()
-
-
-def _is_whole(value: object) -> bool:
-    return value is None or isinstance(value, int)
 
 
 def read_records(path: Path) -> pd.DataFrame:

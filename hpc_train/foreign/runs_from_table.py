@@ -9,7 +9,6 @@ from datetime import datetime, timezone
 from functools import partial
 from itertools import chain, islice
 from math import isfinite
-from pathlib import Path
 from statistics import NormalDist, stdev
 from typing import NamedTuple, TypeVar
 
@@ -18,7 +17,16 @@ import msgspec
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import RATE_RECORDS, UNITS
 from hpc_train.foreign.csv_table import PREFIXED, ResultTable
-from hpc_train.foreign.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
+from hpc_train.foreign.header import (
+    LABEL,
+    REPETITION,
+    TableColumn,
+    columns,
+    declared_scaling,
+    run_names,
+    table_names,
+    with_scaling,
+)
 from hpc_train.foreign.workbook import sheet_of
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import (
@@ -180,7 +188,7 @@ def _unused_cells(rows: Sequence[_Row], runs: Sequence[ExpectedRun]) -> Iterator
 
 
 # What a comma or a dot is part of; and the separators of thousands that are nothing else.
-_WITH_COMMA = re.compile(r"[0-9.,]*,[0-9][0-9.,]*")
+_WITH_COMMA = re.compile(r"[0-9.]{0,40}(?:,[0-9.]{1,40}){1,20}")
 _THOUSANDS = re.compile(r"(?<=[0-9])[_' \u00a0\u202f](?=[0-9]{3}(?![0-9]))")
 
 
@@ -558,10 +566,14 @@ _CLOCK = re.compile(
 )
 _SHORT_CLOCK = re.compile(r"[0-9]{1,9}:[0-9]{2}(?:\.[0-9]+)?")
 _WITH_UNIT = re.compile(rf"^(?P<number>{_NUMBER.pattern})\s*(?P<unit>[^\W\d_].*|%.*|/.*)")
+_PLAIN = r"[+-]?[0-9]{0,40}\.?[0-9]{1,40}(?:[eE][+-]?[0-9]{1,3})?"
 _SPREAD = re.compile(
-    rf"\(?(?P<mean>{_NUMBER.pattern})\s*(?:±|\+/-|\+-)\s*(?P<spread>{_NUMBER.pattern})\)?(?P<unit>.*)"
+    rf"\(?(?P<mean>{_PLAIN}) {{0,4}}(?:±|\+/-|\+-) {{0,4}}(?P<spread>{_PLAIN})\)?"
+    r"(?P<unit>.{0,40})"
 )
-_LAST_DIGITS = re.compile(r"(?P<mean>[0-9]+(?:\.[0-9]+)?)\((?P<digits>[0-9]{1,3})\)(?P<unit>.*)")
+_LAST_DIGITS = re.compile(
+    r"(?P<mean>[0-9]{1,40}(?:\.[0-9]{1,40})?)\((?P<digits>[0-9]{1,3})\)(?P<unit>.{0,40})"
+)
 
 
 def number(text: str, unit: str) -> float:
@@ -658,51 +670,3 @@ def _unexpected_axes(
 
 def _unit(column: TableColumn) -> str:
     return f" in {column.unit}" if column.unit else " over all ranks"
-
-
-# Columns that only tell jobs with equal names or results apart.
-REPETITION = ("repetition", "rep")
-
-
-def table_names(paths: Sequence[Path]) -> list[str]:
-    """Return the names of tables: those of their files, and of the sheets of one workbook."""
-    split = [sheet_of(path) for path in paths]
-    stems = [file.stem for file, _ in split]
-    return [
-        f"{stem}:{sheet}" if sheet and stems.count(stem) > 1 else stem
-        for stem, (_, sheet) in zip(stems, split, strict=True)
-    ]
-
-
-def run_names(
-    table: ResultTable,
-    stated: Sequence[str | None],
-    before: str,
-    others: Sequence[Mapping[str, str]],
-) -> list[str]:
-    """Return the name of each row, after `before`; `stated` are the cells of the column `run`.
-
-    Rows with one name are distinguished by a column `repetition` among the `others`: `a-r1`,
-    `a-r2` for two rows `a`, as runs of a study are called.
-
-    Raises:
-        LogParseError: two rows have one name.
-    """
-    names = [f"{before}{name or f'row {row}'}" for row, name in enumerate(stated, start=1)]
-    counts = Counter(names)
-    for row, name in enumerate(names):
-        if counts[name] > 1 and (repetition := _repetition(others[row])):
-            names[row] = f"{name}-r{repetition}"
-    first: dict[str, int] = {}
-    for row, name in enumerate(names):
-        if first.setdefault(name, row) != row:
-            raise LogParseError(
-                f"{table.where(row)}: a second run called {name!r}; the first is "
-                f"{table.where(first[name])}",
-                "give each row another name, or add a column `repetition`",
-            )
-    return names
-
-
-def _repetition(cells: Mapping[str, str]) -> str:
-    return next((text for name, text in cells.items() if name.strip().lower() in REPETITION), "")

@@ -451,11 +451,6 @@ def _cells(row: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, s
         if isinstance(value, dict):
             cells |= _cells(value, f"{before}{name}.", depth + 1)
         else:
-            cells[before + name.strip()] = _cell(value)
+            text = value if isinstance(value, str) else json.dumps(value)
+            cells[before + name.strip()] = "" if value is None else text.strip()
     return cells
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return value.strip() if isinstance(value, str) else json.dumps(value)

@@ -308,8 +308,9 @@ class TransportReader:
     def tally(self) -> Tally:
         """The counts of the lines so far."""
         for raw, (number, times) in self._alike.items():
-            for part in raw.split(b"\r"):
-                self._read(part, number, times)
+            if any(literal in raw for literal in self.literals):
+                for part in raw.split(b"\r"):
+                    self._read(part, number, times)
         self._alike.clear()
         self._held = 0
         return self._tally

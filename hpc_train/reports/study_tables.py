@@ -308,8 +308,8 @@ def _is_needed(shown: WrittenColumn, points: Sequence[Row], *, wide: bool) -> bo
     if key in RATIOS:
         compared = any(row["speedup"] is not None and not row["is_baseline"] for row in points)
         return compared or not one_size(points)
-    if key in _ONLY_IF and not wide:
-        return _ONLY_IF[key](points)
+    if key == "common_speedup" and not wide:
+        return any(row[key] is not None for row in points) and has_own_baselines(points)
     values = set(shown.texts)
     if key == "ranks" or (key in ("nodes", "gpus") and not wide):
         return len(values) > 1 and (wide or _is_needed_size(key, points))
@@ -321,17 +321,6 @@ def _is_needed(shown: WrittenColumn, points: Sequence[Row], *, wide: bool) -> bo
     )
     new = not key.endswith("_per_node") or _is_needed_size(key, points)
     return new and (len(known) > 1 or bool(known and silent))
-
-
-def _has_common_baseline(points: Sequence[Row]) -> bool:
-    known = any(row["common_speedup"] is not None for row in points)
-    return known and has_own_baselines(points)
-
-
-# Columns of the compact table that are shown under a condition.
-_ONLY_IF = {
-    "common_speedup": _has_common_baseline,
-}
 
 
 def _is_needed_size(key: str, points: Sequence[Row]) -> bool:

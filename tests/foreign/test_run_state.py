@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.runs_from_table import table_names, table_study
+from hpc_train.foreign.header import table_names
+from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.foreign.table_file import read_table
 from hpc_train.runs.expected_runs import ExpectedStudy
 

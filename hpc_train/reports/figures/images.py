@@ -29,11 +29,6 @@ INK = "fill:var(--f-ink,#000)"
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
 
 
-def with_variables(style: str) -> str:
-    """Return a style whose known colours are variables, with themselves as defaults."""
-    return _COLOUR.sub(lambda found: _variable(found[0]), style)
-
-
 def _variable(colour: str) -> str:
     name = VARIABLES.get(colour)
     return f"var({name},{colour})" if name else colour
@@ -128,7 +123,9 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
         if element.tail and not element.tail.strip():
             element.tail = None
         if "style" in element.attrib:
-            element.set("style", with_variables(element.attrib["style"]))
+            # Known colours are variables, with themselves as defaults.
+            style = _COLOUR.sub(lambda found: _variable(found[0]), element.attrib["style"])
+            element.set("style", style)
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag == "metadata" or child.find("style") is not None:
