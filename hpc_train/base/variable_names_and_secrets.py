@@ -22,10 +22,10 @@ FROM_SCRIPT = (*RENDEZVOUS, "HPCTRAIN_RUN", "HPCTRAIN_LOG_DIR", "HPCTRAIN_FAILUR
 # bash: a value would be lost.
 _OURS = frozenset(
     """
-    attempt bad_nodes child code cpus_on_node cpus_per_rank edf head host_addresses host_names
+    bad_nodes child code cpus_on_node cpus_per_rank each_node edf head host_addresses host_names
     is_host job_folder lost_start mpi_exports mpi_hosts mpi_slots name nccl_trace node_address
-    node_setup node_wrapper now own_interface preflight rank_wrapper ranks_ended restarts run_nodes
-    started tries vendor_names with_local_rank
+    node_wrapper own_address own_interface plugin_check preflight rank_wrapper ranks_ended restarts
+    run_nodes started vendor_names with_local_rank
     BASHOPTS BASH_VERSINFO EUID PPID SHELLOPTS UID
     RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
     """.split()
@@ -39,7 +39,7 @@ _NEEDED = {
 
 def is_reserved(name: str) -> bool:
     """Whether a job's script would not pass on a variable of this name unchanged."""
-    return name in _OURS
+    return name in _OURS or name.startswith("hpctrain_")
 
 
 def is_variable(name: str) -> bool:

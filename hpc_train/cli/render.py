@@ -13,6 +13,7 @@ from hpc_train.cli.options import job_options, path_option, prepare_and_warn, re
 from hpc_train.cli.output import echo_table, say
 
 if TYPE_CHECKING:
+    from hpc_train.runs.run import Script
     from hpc_train.scripts.prepare import Prepared
 
 
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     "--plain",
     is_flag=True,
     help="Print a short script without tracking: directives, modules, environment, one launch.",
+)
+@click.option(
+    "--runtime",
+    is_flag=True,
+    help="Print runtime.sh, which the script sources, instead of the script.",
 )
 @click.option(
     "--show-template",
@@ -48,20 +54,24 @@ def render(
     arguments: tuple[str, ...],
     site: str | None,
     output: Path | None,
+    runtime: bool,
     templates: bool,
     **given: Any,
 ) -> None:
     """Print the job script.
 
     The output is byte for byte what `submit` runs, unless --plain is given; for a study, one
-    script per point.
+    script per point. With -o, runtime.sh, which tracks the run, is written beside the script.
     """
-    if templates and output is not None:
-        raise click.UsageError("--show-template prints; leave out --output")
+    if (templates or runtime) and output is not None:
+        raise click.UsageError("--show-template and --runtime print; leave out --output")
     prepared = prepare_and_warn(file, arguments, site, given)
     _warn_of_place(prepared)
     if templates:
         _echo_templates(prepared)
+    elif runtime:
+        for name, text in dict(_scripts(prepared)[0].beside).items():
+            click.echo(text if name == "runtime.sh" else f"# ==== {name} ====\n{text}", nl=False)
     elif output is None:
         echo_scripts(prepared)
     else:
@@ -95,35 +105,43 @@ def echo_scripts(prepared: Prepared) -> None:
 
 def _echo_templates(prepared: Prepared) -> None:
     """Print each template below its path and origin, in the order of use."""
-    scripts = [point.script for point in prepared.points]
-    scripts += [prepared.allocation] if prepared.allocation is not None else []
-    for file in dict.fromkeys(file for script in scripts for file in script.templates):
+    for file in dict.fromkeys(file for one in _scripts(prepared) for file in one.templates):
         click.echo(f"# ==== {file.path} ({'shipped' if file.shipped else 'site'}) ====")
         text = Path(file.path).read_text(encoding="utf-8")
         click.echo(text, nl=not text.endswith("\n"))
 
 
+def _scripts(prepared: Prepared) -> list[Script]:
+    allocation = [prepared.allocation] if prepared.allocation is not None else []
+    return [point.script for point in prepared.points] + allocation
+
+
 def _write_scripts(prepared: Prepared, output: Path) -> None:
+    """Write scripts that find what is beside them, wherever they are submitted."""
     import shutil
 
     from hpc_train.base.errors import StoreError
     from hpc_train.runs.json_files import cannot_write, write_file
 
+    folder = output.absolute() if prepared.study else output.absolute().parent
+    here = output if prepared.study else output.parent
+    beside = {here / name: text for one in _scripts(prepared) for name, text in one.beside}
     if prepared.study is None:
-        write_file(output, prepared.points[0].script.text.encode())
-        return
-    texts = {point.stem: point.script.text for point in prepared.points}
+        texts = {output: prepared.points[0].script.text_for(folder)}
+    else:
+        texts = {output / f"{p.stem}.sbatch": p.script.text_for(folder) for p in prepared.points}
     if prepared.allocation is not None:
-        texts["allocation"] = prepared.allocation.text
+        texts[output / "allocation.sbatch"] = prepared.allocation.text
     is_new = not output.exists()
     try:
-        output.mkdir(parents=True, exist_ok=True)
-        for stem, text in texts.items():
-            write_file(output / f"{stem}.sbatch", text.encode())
+        if prepared.study is not None:
+            output.mkdir(parents=True, exist_ok=True)
+        for path, text in {**texts, **beside}.items():
+            write_file(path, text.encode())
     except OSError as failure:
         raise cannot_write(output, failure) from None
     except StoreError:
-        if is_new:
+        if is_new and prepared.study is not None:
             shutil.rmtree(output, ignore_errors=True)
         raise
 

@@ -377,7 +377,7 @@ clear() {
   done
   # Its state is asked for again as long as there is something to fetch.
   if ! rmdir -- "$folder/logs" 2>/dev/null; then return; fi
-  rm -f -- "$folder"/{job.sbatch,start,status.json,rank_0_ended,first_failure,first_failure.log,first_failure.signal,end}
+  rm -f -- "$folder"/{job.sbatch,start,status.json,rank_0_ended,first_failure,first_failure.log,first_failure.signal,end} "$folder"/*.sh
   rmdir -- "$folder" "${folder%/*}" 2>/dev/null
 }
 

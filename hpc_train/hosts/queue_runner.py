@@ -239,7 +239,7 @@ class Copy(Value, frozen=True, kw_only=True):
     target: str
     shared: bool
     files: tuple[str, ...]
-    script: bytes
+    script: dict[str, bytes]
 
 
 def copy_of(run: RunFolder, plan: LaunchPlan, hosts: HostList, results: Path) -> Copy:
@@ -254,13 +254,13 @@ def copy_of(run: RunFolder, plan: LaunchPlan, hosts: HostList, results: Path) ->
         target=f"{hosts.workdir}/work/{folder.name or 'root'}-{folder_key(folder)}",
         shared=hosts.shared,
         files=() if hosts.shared else tuple(files_to_copy(folder, results)),
-        script=read_regular(run.script),
+        script={path.name: read_regular(path) for path in (run.script, *run.beside)},
     )
 
 
 def put(host: StartedHost, copy: Copy) -> Answer:
     """Copy to one host; the answer has the line `folder`, or says what went wrong."""
-    answer = _unpack(host.name, host.folder, {"job.sbatch": copy.script})
+    answer = _unpack(host.name, host.folder, copy.script)
     if fault(answer):
         return answer
     if copy.shared:

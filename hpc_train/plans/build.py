@@ -38,7 +38,6 @@ from hpc_train.plans.environment import (
     resolve_secrets,
     secret_settings,
 )
-from hpc_train.plans.explanations import directive_notes
 from hpc_train.plans.launch_request import make_request, mpi_warnings, resolve_launch
 from hpc_train.plans.launchers.base import each_node, texts
 from hpc_train.plans.lifecycle import (
@@ -164,7 +163,7 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         rendezvous=site.value.rendezvous,
         workdir=job.value.workdir,
         directives=directives,
-        notes=directive_notes(directives, settings, context.batch),
+        plain=context.plain,
         env=made.environment.env,
         changes=made.environment.changes,
         backend=made.environment.backend,
@@ -304,7 +303,11 @@ def resolve_preflight(site: SourcedSite, request: LaunchRequest, network: Networ
     several = request.topology.nodes > 1
     hcas = wanted.hcas or (network.hcas if several else ())
     return Checks(
-        argv=_argv(request),
+        argv=(
+            *_on_each_node(request, _CHECKS),
+            *texts("preflight", request.command[0]),
+            JobVar(name="MASTER_ADDR"),
+        ),
         gpus=request.topology.gpus_per_node if wanted.gpus else 0,
         # The programs in an image differ from those of the host.
         program=wanted.program and request.container is None,
@@ -336,13 +339,6 @@ def _image(request: LaunchRequest) -> str | None:
     """Return the path of the image, if it is a file."""
     image = request.container.image if request.container else ""
     return image if image.startswith("/") else None
-
-
-def _argv(request: LaunchRequest) -> tuple[Token, ...]:
-    """One shell on each node, outside any image; its arguments are the program and rank 0's "
-    "host."""
-    program = texts("preflight", request.command[0])
-    return (*_on_each_node(request, _CHECKS), *program, JobVar(name="MASTER_ADDR"))
 
 
 def _on_each_node(request: LaunchRequest, checks: JobVar) -> tuple[Token, ...]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from hpc_train.base.value import Value
 from hpc_train.plans.plan import Setting
-from hpc_train.sites.batch_system import BatchSystem
 
 
 class Reason(Value, frozen=True, kw_only=True):
@@ -99,18 +98,3 @@ def _found(option: str, settings: Mapping[str, Setting]) -> Setting | None:
     requests = (name for name in settings if name.startswith("storage."))
     needed = next((name for name in requests if name.endswith(f" --{option}")), "")
     return settings.get(f"select.{option}") or settings.get(key) or settings.get(needed)
-
-
-def directive_notes(
-    directives: Sequence[tuple[str, str]], settings: Mapping[str, Setting], batch: BatchSystem
-) -> tuple[str, ...]:
-    """Return a line for each directive, with its origin and reason, and for each local rank."""
-    notes = []
-    for option, _ in directives:
-        setting = setting_of(option, settings)
-        trap = DIRECTIVES[option].trap if option in DIRECTIVES else ""
-        why = ": ".join(filter(None, (trap, setting.why)))
-        notes.append(f"{batch.option(option)}: " + "; ".join(filter(None, (setting.origin, why))))
-    places = ((key, one.value) for key, one in settings.items() if key.startswith(LOCAL_RANK))
-    notes += [f"local rank {key.removeprefix(LOCAL_RANK)}: {value}" for key, value in places]
-    return tuple(notes)

@@ -199,12 +199,13 @@ class EnvChange(Value, frozen=True, kw_only=True, omit_defaults=True):
 class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     """The input of a script; all values are final.
 
-    `directives` are sbatch options in order, with an empty value for an option without value, and
-    `notes` comments on them; an executor without a scheduler enforces the limit `time_s` [s]. With
-    `nested` the script runs on the first nodes of an allocation. Defaults are not written, so that
-    names of runs keep their digest. `changes` follow the exports of `env`; no `backend`: none is
-    guaranteed. With `passes_signal` the script forwards USR1, with `lifecycle` it queues its job
-    again. `plugin_argv` looks for `plugin` on the nodes. `host_list`: the machines of the site.
+    `directives` are sbatch options in order, with an empty value for an option without value; the
+    script of a `plain` plan does not track its run; an executor without a scheduler enforces the
+    limit `time_s` [s]. With `nested` the script runs on the first nodes of an allocation. Defaults
+    are not written, so that names of runs keep their digest. `changes` follow the exports of `env`;
+    no `backend`: none is guaranteed. With `passes_signal` the script forwards USR1, with
+    `lifecycle` it queues its job again. `plugin_argv` looks for `plugin` on the nodes. `host_list`:
+    the machines of the site.
     """
 
     name: str
@@ -223,6 +224,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     settings: dict[str, Setting]
     warnings: tuple[str, ...]
     nested: bool = False
+    plain: bool = False
+    # In run.json of earlier versions.
     notes: tuple[str, ...] = ()
     modules_purge: bool = False
     modules_use: tuple[str, ...] = ()

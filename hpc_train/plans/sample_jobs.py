@@ -101,7 +101,9 @@ def queue_slots(profile: SiteProfile) -> Iterator[QueueSlot]:
     for partition in profile.partitions or (Partition(name=ANY),):
         qos = None
         if "qos" in profile.required and not (partition.select and partition.select.qos):
-            qos = next((one.name for one in qualities(profile, partition)), _any_qos(profile))
+            # A profile may accept any name.
+            any_name = _WORD if all(qos.name == ANY for qos in profile.qos) else None
+            qos = next((one.name for one in qualities(profile, partition)), any_name)
         yield QueueSlot(site=site, partition=partition, qos=qos)
 
 
@@ -110,11 +112,6 @@ def qualities(profile: SiteProfile, partition: Partition) -> Iterator[Qos]:
     for qos in profile.qos:
         if qos.name != ANY and (not qos.partitions or partition.name in qos.partitions):
             yield qos
-
-
-def _any_qos(profile: SiteProfile) -> str | None:
-    """Return a name if the profile accepts any."""
-    return _WORD if all(qos.name == ANY for qos in profile.qos) else None
 
 
 def sample(slot: QueueSlot, launcher: str, **asked: Any) -> SourcedJob:

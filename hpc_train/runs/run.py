@@ -1,6 +1,7 @@
 """Run: the folder of one submission, what was submitted, its state and files."""
 
 import re
+import shlex
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,16 +24,22 @@ class TemplateFile(Value, frozen=True, kw_only=True):
 
 
 class Script(Value, frozen=True, kw_only=True):
-    """A rendered job script; `digest` is the sha256 of its UTF-8 bytes, in hex.
+    """A rendered job script; `digest` is the sha256, in hex, of its bytes and those of `beside`.
 
-    `templates` are its files, in the order of their use; `template_digest` changes with the name or
-    the bytes of any of them.
+    `beside` are name and text of the files that it needs in the run folder. `templates` are its
+    files, in the order of their use; `template_digest` changes with name or bytes of any of them.
     """
 
     text: str
     digest: str
     template_digest: str
     templates: tuple[TemplateFile, ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
+
+    def text_for(self, folder: Path) -> str:
+        """Return a script that finds what is beside it, whatever the working folder is."""
+        path = shlex.quote(f"{folder}/runtime.sh")
+        return self.text.replace(" || . ./runtime.sh ", f" || . {path} ", 1)
 
 
 class JobState(str, Enum):
@@ -187,6 +194,11 @@ class RunFolder(Value, frozen=True, kw_only=True):
     def script(self) -> Path:
         """The bytes that were submitted."""
         return self.path / "job.sbatch"
+
+    @property
+    def beside(self) -> tuple[Path, ...]:
+        """The files that the script sources or starts; scripts of earlier versions have none."""
+        return tuple(sorted(self.path.glob("*.sh")))
 
     @property
     def submission(self) -> Path:

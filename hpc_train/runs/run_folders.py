@@ -122,6 +122,8 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
         # take longer than sbatch.
         fresh.manifest.write_bytes(to_json(manifest))
         fresh.script.write_bytes(script.text.encode())
+        for name, text in script.beside:
+            (fresh.path / name).write_bytes(text.encode())
         fresh.path.rename(final.path)
     except OSError as failure:
         shutil.rmtree(fresh.path, ignore_errors=True)

@@ -136,8 +136,10 @@ def _upload(aws: _Aws, job: _Job, uploaded: set[str]) -> None:
         key = f"{folder}code/{job.code.digest}/{CODE_FILE}"
         aws.files.put_object(Bucket=bucket, Key=key, Body=job.code.content)
         uploaded.add(job.code.digest)
-    key = f"{folder}{job.name}/input/{SCRIPT_FILE}"
-    aws.files.put_object(Bucket=bucket, Key=key, Body=read_regular(job.run.script))
+    for path in (job.run.script, *job.run.beside):
+        name = SCRIPT_FILE if path == job.run.script else path.name
+        key = f"{folder}{job.name}/input/{name}"
+        aws.files.put_object(Bucket=bucket, Key=key, Body=read_regular(path))
 
 
 def _record(aws: _Aws, job: _Job, options: ExecutorOptions) -> None:

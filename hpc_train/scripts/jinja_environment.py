@@ -11,15 +11,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from hpc_train.base.errors import RenderError
 from hpc_train.base.value import Value
-from hpc_train.plans.plan import JobVar, LaunchPlan, Setting
+from hpc_train.plans.plan import LaunchPlan, Setting
 from hpc_train.scripts import quote_filters
 from hpc_train.scripts.errors import PlanUndefined
 from hpc_train.scripts.quote_filters import WIDTH, note, sh, token
-from hpc_train.scripts.template_blocks import EXTENDED, current, extended
+from hpc_train.scripts.template_blocks import EXTENDED, beside, current, extended
 from hpc_train.scripts.template_loader import TemplateLoader
 
 OURS = (
-    *("sh", "line", "token", "required", "directive", "quoted_directive", "command", "comment"),
+    *("sh", "token", "required", "directive", "quoted_directive", "command", "comment"),
     "note",
 )
 # Excluded: filters that escape for HTML (`e`), are random, pad, or read attributes by name.
@@ -48,13 +48,19 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self.globals = {name: self.globals[name] for name in ("range", "dict", "namespace")}
         self.filters = {name: FILTERS[name] for name in OF_JINJA}
         self.filters.update({name: getattr(quote_filters, name) for name in OURS})
-        self.filters["exports"] = exports
+        self.filters.update(exports=exports, beside=beside)
         # The loader inserts it into templates.
         self.filters[EXTENDED] = extended
 
     def join_path(self, template: str, parent: str) -> str:
         """Return the template that `parent` refers to by a name."""
         return self.templates.reference(template, parent)
+
+    def text_of(self, name: str) -> str:
+        """Return the text of a file that is no template, and record its use."""
+        found = self.templates.reference(name)
+        current.get().used[found] = None
+        return self.templates.get_source(self, found)[0]
 
     def get_template(
         self,
@@ -97,36 +103,41 @@ def _written(value: object) -> object:
 
 
 _PREFIX = "export "
+_LONGEST_NOTE = 140
 
 
 def exports(plan: LaunchPlan, *, notes: bool = True) -> str:
-    """Write the exports of a plan; with `notes`, each line ends with origin and reason."""
+    """Write the exports of a plan; with `notes`, each line ends with origins and reasons."""
     lines = []
     for group in _groups(plan):
-        assigned = " ".join(_assignment(name, value) for name, value, _ in group)
-        settings = [setting for _, _, setting in group]
-        remark = note(_shared(settings)) if notes else ""
-        lines.append(f"{_PREFIX}{assigned}{remark}\n")
+        assigned = " ".join(assignment for assignment, _ in group)
+        lines.append(f"{_PREFIX}{assigned}{note(_reasons(group)) if notes else ''}\n")
     return "".join(lines)
 
 
-def _groups(plan: LaunchPlan) -> Iterator[list[tuple[str, str | JobVar, Setting]]]:
-    group: list[tuple[str, str | JobVar, Setting]] = []
-    width = 0
+_Group = list[tuple[str, Setting]]
+
+
+def _groups(plan: LaunchPlan) -> Iterator[_Group]:
+    """Variables that one file or the rules set share a line."""
+    group: _Group = []
     for name, value in plan.env:
-        setting = plan.settings[f"env.{name}"]
-        length = len(_assignment(name, value)) + 1
-        if group and not (_one_reason(group[-1][2], setting) and width + length <= WIDTH):
+        quoted = sh(value) if isinstance(value, str) else token(value)
+        one = (f"{name}={quoted}", plan.settings[f"env.{name}"])
+        if group and not _fits([*group, one]):
             yield group
-            group, width = [], len(_PREFIX)
-        group.append((name, value, setting))
-        width += length
+            group = []
+        group.append(one)
     if group:
         yield group
 
 
-def _one_reason(one: Setting, other: Setting) -> bool:
-    return bool(one.why) and one.why == other.why and _file(one.origin) == _file(other.origin)
+def _fits(group: _Group) -> bool:
+    (_, first), (_, last) = group[0], group[-1]
+    width = sum(len(assignment) + 1 for assignment, _ in group) + len(_PREFIX)
+    # What a job sets has no reason beside its line.
+    same = bool(first.why and last.why) and _file(first.origin) == _file(last.origin)
+    return same and width <= WIDTH and len(note(_reasons(group))) <= _LONGEST_NOTE
 
 
 def _file(origin: str) -> str:
@@ -135,15 +146,12 @@ def _file(origin: str) -> str:
     return file if line.isdigit() else origin
 
 
-def _shared(settings: list[Setting]) -> Setting:
-    """Return a setting with the origins of several: `site.yaml:3-5`."""
-    first, last = settings[0], settings[-1]
-    if first.origin == last.origin:
-        return first
-    lines = sorted(int(one.origin.rpartition(":")[2]) for one in settings)
-    origin = f"{_file(first.origin)}:{lines[0]}-{lines[-1]}"
-    return Setting(value=None, origin=origin, why=first.why)
-
-
-def _assignment(name: str, value: str | JobVar) -> str:
-    return f"{name}={sh(value) if isinstance(value, str) else token(value)}"
+def _reasons(group: _Group) -> Setting:
+    """Return a setting with the origins and reasons of several: `site.yaml:3-5`."""
+    settings = [setting for _, setting in group]
+    origin = settings[0].origin
+    if any(one.origin != origin for one in settings):
+        lines = sorted(int(one.origin.rpartition(":")[2]) for one in settings)
+        origin = f"{_file(origin)}:{lines[0]}-{lines[-1]}"
+    why = "; ".join(dict.fromkeys(one.why for one in settings if one.why))
+    return Setting(value=None, origin=origin, why=why)

@@ -307,7 +307,7 @@ def _prepare_point(
         job=point.job,
         place=place,
         plan=plan,
-        script=render_script(plan, place.folders, plain=plain),
+        script=render_script(plan, place.folders),
         stem="-".join([*[word for word in words if word][:6], plan_digest(plan)]),
         request=cast(_MakeRequest, resolve(request))(plan, place.site) if request else None,
     )

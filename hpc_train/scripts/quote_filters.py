@@ -29,14 +29,6 @@ def sh(value: str | int | float) -> str:
     return f"'{quoted}'" if quoted.startswith("=") else quoted
 
 
-def line(value: str) -> str:
-    """Quote literal text on one line, for bash."""
-    if "\n" not in value:
-        return sh(value)
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-    return f"$'{escaped}'"
-
-
 def token(value: Token) -> str:
     """Write a literal quoted, job variables as quoted expansions.
 

@@ -19,16 +19,14 @@ from hpc_train.scripts.template_loader import TemplateLoader
 from hpc_train.sites.batch_system import find_batch_system
 
 ALLOCATION = "nested.sbatch.j2"
-_WHOLE = dict.fromkeys(("slurm.sbatch.j2", "pbs.sh.j2", "local.sh.j2"), "plain.sbatch.j2")
-_PARTS = {f"_{part}.sh.j2": f"_plain_{part}.sh.j2" for part in ("agent", "container")}
-_PLAIN = {**_WHOLE, **_PARTS}
+# What the templates of all schedulers extend; it has the plain form.
+_JOB = "job.sh.j2"
 
 
-def render_script(plan: LaunchPlan, folders: Sequence[Path] = (), *, plain: bool = False) -> Script:
+def render_script(plan: LaunchPlan, folders: Sequence[Path] = ()) -> Script:
     """Render a plan; the same plan and templates give the same bytes.
 
-    `folders`: the site's templates, which take precedence over those of the package. A `plain`
-    script does not track its run; its plan was made as `plain` too.
+    `folders`: the site's templates, which take precedence over those of the package.
 
     Raises:
         RenderError: a template has an error or an unknown variable (template:line), or a value
@@ -36,11 +34,11 @@ def render_script(plan: LaunchPlan, folders: Sequence[Path] = (), *, plain: bool
     """
     named = plan.settings.get("template") or Setting(value=plan.template, origin="")
     batch = find_batch_system(plan.scheduler)
-    script = _render(named, (folders, plain), plan=plan, batch=batch)
-    if plain and not any(Path(file.path).name in _WHOLE.values() for file in script.templates):
+    script = _render(named, folders, plan=plan, batch=batch)
+    if plan.plain and _JOB not in (file.name for file in script.templates):
         raise RenderError(
             f"{named.origin}: the template {named.value} is a whole script without a plain form",
-            f"leave --plain out, or extend {' or '.join(_WHOLE)}",
+            f"leave --plain out, or extend {batch.template}",
         )
     return script
 
@@ -51,18 +49,19 @@ def render_allocation(allocation: Allocation, folders: Sequence[Path] = ()) -> S
     Raises:
         RenderError: as for `render_script`.
     """
-    return _render(Setting(value=ALLOCATION, origin=""), (folders, False), allocation=allocation)
+    return _render(Setting(value=ALLOCATION, origin=""), folders, allocation=allocation)
 
 
-def _render(template: Setting, search: tuple[Sequence[Path], bool], **values: Value) -> Script:
-    folders, plain = search
+def _render(template: Setting, folders: Sequence[Path], **values: Value) -> Script:
     # A relative folder depends on the current folder.
     places = tuple(folder.absolute() for folder in folders)
-    environment = _environment((*folders, template_folder()), places, plain)
+    environment = _environment((*folders, template_folder()), places)
     rendering = Rendering(values)
     token = current.set(rendering)
     try:
-        text = _text(environment, template.value)
+        found = environment.get_template(environment.templates.reference(template.value))
+        text = found.render(rendering.values)
+        check_blocks(rendering.extends, environment.templates.blocks)
     except WRONG as failure:
         words = {"filter": environment.filters.keys() - {EXTENDED}, "test": environment.tests}
         paths = environment.templates.paths()
@@ -71,23 +70,17 @@ def _render(template: Setting, search: tuple[Sequence[Path], bool], **values: Va
         current.reset(token)
     files = tuple(map(environment.templates.file, rendering.used))
     used = hashlib.sha256("".join(f"{file.name}\0{file.digest}" for file in files).encode())
+    beside = tuple(sorted(rendering.beside.items()))
+    bytes_ = "\0".join((text, *(part for pair in beside for part in pair))).encode()
     return Script(
         text=text,
-        digest=hashlib.sha256(text.encode()).hexdigest(),
+        digest=hashlib.sha256(bytes_).hexdigest(),
         template_digest=used.hexdigest(),
         templates=files,
+        beside=beside,
     )
 
 
-def _text(environment: TemplateEnvironment, template: str) -> str:
-    found = environment.get_template(environment.templates.reference(template))
-    text = found.render(current.get().values)
-    check_blocks(current.get().extends, environment.templates.blocks)
-    return text
-
-
 @lru_cache(maxsize=4)
-def _environment(
-    folders: tuple[Path, ...], _places: tuple[Path, ...], plain: bool
-) -> TemplateEnvironment:
-    return TemplateEnvironment(TemplateLoader(folders, _PLAIN if plain else {}))
+def _environment(folders: tuple[Path, ...], _places: tuple[Path, ...]) -> TemplateEnvironment:
+    return TemplateEnvironment(TemplateLoader(folders))

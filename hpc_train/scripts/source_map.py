@@ -33,7 +33,8 @@ def _origin(finding: LintFinding, script: Script, plan: LaunchPlan) -> str:
     if directive:
         key = _SETTINGS.get(directive[1], directive[1].replace("-", "_"))
     elif exported:
-        key = f"env.{exported[1]}"
+        names = re.findall(r" (\w+)=", line) or [exported[1]]
+        key = f"env.{next((name for name in names if name in finding.message), names[0])}"
     elif line.strip():
         lines = (name for name, setting in plan.settings.items() if name.startswith("setup."))
         key = next((name for name in lines if line in str(plan.settings[name].value)), "")

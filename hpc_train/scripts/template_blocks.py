@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from typing import Any, cast
 
 import jinja2
 from jinja2 import nodes
@@ -20,6 +21,8 @@ class Rendering:
         self.values = values
         # In order, each once.
         self.used: dict[str, None] = {}
+        # Files that the script needs beside it: name and text.
+        self.beside: dict[str, str] = {}
         # Template and the one that it extends.
         self.extends: set[tuple[str, str]] = set()
 
@@ -70,6 +73,13 @@ def note_ancestors(
 def extended(context: Context, name: str, child: str) -> str:
     """Record that `child` extends a template, and return its name."""
     current.get().extends.add((child, context.environment.join_path(name, child)))
+    return name
+
+
+@jinja2.pass_context
+def beside(context: Context, name: str) -> str:
+    """Record that the script needs a file of the template folders beside it; return its name."""
+    current.get().beside[name] = cast(Any, context.environment).text_of(name)
     return name
 
 

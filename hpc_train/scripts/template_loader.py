@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
-from types import CodeType, MappingProxyType
+from types import CodeType
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
 
+from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import RenderError, nearest
 from hpc_train.runs.run import TemplateFile
 from hpc_train.scripts.compiled_template_cache import cached_code
@@ -25,13 +26,11 @@ _LIMIT = 1024 * 1024
 class TemplateLoader(jinja2.BaseLoader):
     """Loads templates from the folders of a site, in order, and then from the package.
 
-    The name in Jinja is `START:NAME`, where START is the first folder to search. `instead` maps
-    templates of the package to those that replace them, for the templates of a site too.
+    The name in Jinja is `START:NAME`, where START is the first folder to search.
     """
 
-    def __init__(self, folders: Sequence[Path], instead: Mapping[str, str] = MappingProxyType({})):
+    def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)
-        self._instead = instead
         self._roots = tuple(folder.resolve() for folder in folders)
         self._files: dict[str, TemplateFile] = {}
         self.blocks: dict[str, Blocks] = {}
@@ -121,19 +120,16 @@ class TemplateLoader(jinja2.BaseLoader):
 
     def _find(self, reference: str) -> tuple[int, Path]:
         """Return the file of a template and the number of its folder."""
-        found = self._is_there(reference)
-        if found is None:
-            raise jinja2.TemplateNotFound(reference, self._unknown(reference))
-        return found
-
-    def _is_there(self, reference: str) -> tuple[int, Path] | None:
         start, _, name = reference.partition(":")
         for place in range(int(start), len(self._folders)):
-            shipped = place == len(self._folders) - 1
-            path = self._folders[place] / (self._instead.get(name, name) if shipped else name)
+            path = self._folders[place] / name
             if path.is_file():
                 return place, path
-        return None
+        # Programs of single schedulers, which scripts need beside them.
+        path = data_file("in_job", name)
+        if path.is_file():
+            return len(self._folders) - 1, path
+        raise jinja2.TemplateNotFound(reference, self._unknown(reference))
 
     def _unknown(self, reference: str) -> str:
         start, _, name = reference.partition(":")

@@ -54,7 +54,6 @@ class BatchSystem(Value, frozen=True, kw_only=True):
         node_rank: variables of which the first that is set is the number of the node, from 0, in a
             process that `starter` started.
         node_name: variable with the scheduler's name of the node.
-        host: the shell's word for the name of the node, where that variable is not set.
         node_list: variable with the nodes of the job, as text for people.
         nodes: shell command that prints the nodes of the job, one a line, the first one first.
         hostfile: variable with a file that has a line for each slot of the job, for mpirun.
@@ -93,7 +92,6 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     starters: tuple[tuple[str, str], ...] = ()
     node_rank: tuple[str, ...] = ()
     node_name: str = ""
-    host: str = "$HOSTNAME"
     node_list: str = ""
     nodes: str = ""
     hostfile: str = ""
@@ -149,11 +147,6 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     def allocations(self) -> bool:
         """Return whether one job can run several runs of a study, each on the first nodes."""
         return "placement: nested" not in self.instead
-
-    @property
-    def host_name(self) -> str:
-        """Return the shell's word for the name of the node."""
-        return f"${{{self.node_name}:-{self.host}}}" if self.node_name else "$(hostname)"
 
     @property
     def restarts(self) -> str:
@@ -256,7 +249,6 @@ PBS = BatchSystem(
     # Of Cray PALS, of Open MPI, and of our own program for pbs_tmrsh.
     node_rank=("PALS_RANKID", "OMPI_COMM_WORLD_RANK", "HPCTRAIN_NODE_RANK"),
     node_name="HPCTRAIN_NODE",
-    host="$(hostname)",
     # A line for each process; the first node runs the script.
     nodes="awk '!seen[$0]++' \"$PBS_NODEFILE\"",
     hostfile="PBS_NODEFILE",

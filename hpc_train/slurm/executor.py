@@ -98,7 +98,8 @@ def _batches(
     script = home / ALLOCATIONS / f"{now:%Y%m%d-%H%M%S}-{token_hex(4)}.sbatch"
     try:
         script.parent.mkdir(exist_ok=True)
-        script.write_text(options.allocation.text, encoding="utf-8")
+        for name, text in ((script.name, options.allocation.text), *options.allocation.beside):
+            (script.parent / name).write_text(text, encoding="utf-8")
     except OSError as failure:
         raise StoreError(f"{script}: {failure.strerror}") from None
     return (allocation(home, runs, script, options.allocation.text),)

@@ -103,6 +103,8 @@ class FunctionExecutor(slurm.SlurmExecutor):
         run = RunFolder(path=self.folder / uid)
         run.logs.mkdir(parents=True)
         run.script.write_text(self._rendered.script.text, encoding="utf-8")
+        for name, content in self._rendered.script.beside:
+            (run.path / name).write_text(content, encoding="utf-8")
         return self._rendered.script.text
 
     def _make_submission_command(self, submission_file_path: Path) -> list[str]:

@@ -317,12 +317,16 @@ def _say_of_checkpoints(old: Run, new: Manifest, say: Callable[[str], None]) -> 
 def _script(run: Run, manifest: Manifest) -> Script:
     try:
         text = read_regular(run.folder.script).decode()
+        beside = tuple((p.name, read_regular(p).decode()) for p in run.folder.beside)
     except OSError as failure:
         raise StoreError(f"{run.folder.script}: {failure.strerror or failure}") from None
     except UnicodeDecodeError:
         raise StoreError(f"{run.folder.script}: damaged: not UTF-8 text") from None
     return Script(
-        text=text, digest=manifest.script_digest, template_digest=manifest.template_digest
+        text=text,
+        digest=manifest.script_digest,
+        template_digest=manifest.template_digest,
+        beside=beside,
     )
 
 

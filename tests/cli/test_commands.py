@@ -69,7 +69,10 @@ def test_render_prints_what_is_submitted(hpctrain: Hpctrain, train: Path) -> Non
     run_id = hpctrain("submit", *words, "--wait").stdout.strip()
     assert (Path("results/train") / run_id / "job.sbatch").read_text() == rendered.stdout
     hpctrain("render", *words, "-o", "job.sbatch")
-    assert Path("job.sbatch").read_text() == rendered.stdout
+    beside = f"|| . {Path.cwd()}/runtime.sh "
+    text = Path("job.sbatch").read_text()
+    assert text.replace(beside, "|| . ./runtime.sh ") == rendered.stdout != text
+    assert hpctrain("render", *words, "--runtime").stdout == Path("runtime.sh").read_text()
 
 
 def test_explain_gives_value_origin_and_reason(hpctrain: Hpctrain) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.base.data_folders import template_folder
 from tests.conftest import Slurm
 from tests.end_to_end.queue import wait_until_idle
 from tests.end_to_end.user import User
@@ -58,6 +59,7 @@ def test_the_first_node_has_it(user: User, slurm: Slurm, mine: Path) -> None:
     folder = run["folder"]
     step = ("srun", "--overlap", f"--jobid={blocker.strip()}", "-N1", "-n1", "-wlab1")
     slurm(*step, "mkdir", "-p", f"{folder}/logs")
+    slurm(*step, "cp", str(template_folder() / "runtime.sh"), folder)
     # Nodes that are free before the others would be those of the job.
     slurm("scontrol", "hold", run["job"])
     slurm("scancel", blocker.strip())

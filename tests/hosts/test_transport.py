@@ -203,7 +203,7 @@ def test_a_tar_replaces_rsync_only_where_it_is_missing(
         target=str(tmp_path / "there"),
         shared=False,
         files=("a",),
-        script=b"true\n",
+        script={"job.sbatch": b"true\n"},
     )
     host = StartedHost(name="gpu1", address="", folder=str(tmp_path / "run"), boot="")
     said = fault(put(host, copy))

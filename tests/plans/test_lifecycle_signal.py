@@ -103,6 +103,5 @@ def test_a_file_asks_the_ranks_of_any_launcher(job: Jobs, slurm: Sites, launcher
     assert dict(plan.directives)["signal"] == "B:USR1@120"
     assert not plan.passes_signal
     text = render_script(plan).text
-    assert """trap ': >"$HPCTRAIN_STOP_FILE"' USR1""" in text
-    assert 'export HPCTRAIN_STOP_FILE="$HPCTRAIN_RUN/stop"' in text
-    assert "STOP_FILE" not in render_script(make_plan(job(lifecycle={}), slurm(**OFFERED))).text
+    assert "hpctrain_usr1=file" in text
+    assert "usr1" not in render_script(make_plan(job(lifecycle={}), slurm(**OFFERED))).text

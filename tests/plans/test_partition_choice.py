@@ -11,6 +11,7 @@ from hpc_train.base.errors import HpcTrainError, PlanError, UnknownNameError
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.explanations import setting_of
 from hpc_train.sites.profile import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
@@ -145,8 +146,11 @@ def test_explain_knows_whose_words_they_are(job: Jobs, slurm: Sites) -> None:
     plan = make_plan(job(partition="a100", account="m1"), site)
     assert dict(plan.directives)["partition"] == "p"
     assert dict(plan.directives)["account"] == "m1@a100"
-    assert "--partition: big.yaml; what leads there" in plan.notes
-    assert "--account: job.yaml:1; @a100 is the partition's (big.yaml)" in plan.notes
+    found = [setting_of(option, plan.settings) for option in ("partition", "account")]
+    assert [(one.origin, one.why) for one in found] == [
+        ("big.yaml", "what leads there"),
+        ("job.yaml:1", "@a100 is the partition's (big.yaml)"),
+    ]
 
 
 @pytest.mark.parametrize("key", ["partition", "qos", "constraint", "account_suffix"])

@@ -10,6 +10,7 @@ import pytest
 from hpc_train.base.errors import PlanError, SiteProfileError
 from hpc_train.jobs.job import Elastic
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import check_rendezvous, check_words
@@ -111,7 +112,7 @@ def test_resources_and_options_of_the_site_and_the_job_are_added(pbs: Sites, job
     found = lines(plan)
     assert found[-3:] == ["-l filesystems=home:eagle", "-l software=x", "-r y"]
     assert "-r n" not in found
-    assert plan.notes[-3].startswith("-l filesystems: big.yaml")
+    assert setting_of("filesystems", plan.settings).origin.startswith("big.yaml")
 
 
 def test_file_systems_that_a_job_names_are_joined(pbs: Sites, job: Jobs) -> None:

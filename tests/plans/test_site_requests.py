@@ -11,6 +11,7 @@ from hpc_train.base.errors import PlanError, UnknownNameError
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.plan import JobVar
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.sites.profile import SiteProfile
@@ -151,7 +152,7 @@ def test_gpus_in_the_sites_dialect(
     assert step in words(nested.launch)
     shared = dict(allocate(site, [("r", nested)], "s").directives)
     assert shared[option] == value
-    assert any(note.startswith(f"--{option}: job.yaml:9; ") for note in plan.notes)
+    assert setting_of(option, plan.settings).origin == "job.yaml:9"
 
 
 def test_a_type_that_sbatch_would_misread_is_refused(job: Jobs, slurm: Sites) -> None:
@@ -185,7 +186,8 @@ def test_storage_brings_the_options_that_it_needs(job: Jobs, slurm: Sites) -> No
         "100G",
     )
     assert plan.settings["storage.scratch"].value == "$SCRATCH"
-    assert "--tmp: big.yaml; what storage bb needs (job.yaml:1)" in plan.notes
+    needed = setting_of("tmp", plan.settings)
+    assert (needed.origin, needed.why) == ("big.yaml", "what storage bb needs (job.yaml:1)")
     there = options(job(storage=["nvme"], constraint="nvme&fat"), site)
     assert there["constraint"] == "nvme&fat"
     bare = options(job(storage=["nvme"]), site)

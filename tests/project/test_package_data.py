@@ -41,7 +41,7 @@ def test_each_file_is_read() -> None:
     # The program of hosts is read by tests/hosts/test_transport.py.
     tables = {path.name for path in FOLDER.glob("*.yaml")}
     assert tables == set(READ)
-    assert {path.name for path in FOLDER.iterdir()} == {*READ, "on_host.sh", "signatures"}
+    assert {path.name for path in FOLDER.iterdir()} == {*READ, "on_host.sh", "in_job", "signatures"}
     for name, read in READ.items():
         assert read(), name
 

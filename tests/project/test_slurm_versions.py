@@ -22,7 +22,7 @@ from tests.project.called_options import ROOT, Used, in_module, in_script
 PAGE = ROOT / "docs" / "slurm-versions.md"
 SCRIPTS = sorted((ROOT / "tests" / "golden").rglob("*.sbatch"))
 MODULES = sorted((ROOT / "hpc_train").rglob("*.py"))
-TEMPLATES = sorted((ROOT / "templates").glob("*.j2"))
+TEMPLATES = sorted([*(ROOT / "templates").iterdir(), *ROOT.glob("hpc_train/data/in_job/*.sh")])
 TESTED = ("20.11", "21.08", "22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05")
 # Slurm's versions: the years 20 to 29, and the months in which there was one.
 _VERSION = re.compile(r"(?<![\d.])2\d\.(?:02|05|08|11)(?![\d])")

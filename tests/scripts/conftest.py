@@ -17,7 +17,7 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site
-from tests.scripts.job_starts import PROGRAM, Job
+from tests.scripts.job_starts import PROGRAM, Job, save
 from tests.scripts.plain_scripts import JOB
 from tests.scripts.stubs import SITE, install
 
@@ -80,8 +80,9 @@ def execute(tmp_path: Path) -> Execute:
     def run(
         plan: LaunchPlan, *arguments: str | Path, **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        script = tmp_path / "job.sbatch"
-        script.write_text(render_script(plan).text)
+        # Any of them may be that of the run.
+        folders = [path for path in tmp_path.iterdir() if path.is_dir() and path != programs]
+        script = save(render_script(plan), tmp_path / "job.sbatch", *folders)
         path = f"{programs}:{os.environ['PATH']}"
         return subprocess.run(
             ["bash", str(script), *map(str, arguments)],
@@ -114,6 +115,6 @@ def started(plan: Callable[..., LaunchPlan], tmp_path: Path) -> Callable[..., Jo
     def make(**lifecycle: Any) -> Job:
         command = ["bash", "-c", PROGRAM]
         made = plan("slurm-generic", command=command, launcher="single", lifecycle=lifecycle)
-        return Job(tmp_path, render_script(made).text)
+        return Job(tmp_path, render_script(made))
 
     return make

@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from hpc_train.runs.run import Script
+
 SCONTROL = """\
 #!/bin/bash
 if [ "$1 $2" = "show job" ] && [ "$(cat asked 2>/dev/null | wc -l)" -lt "${SILENT:-0}" ]; then
@@ -36,16 +38,25 @@ PROGRAM = (
 )
 
 
+def save(script: Script, path: Path, *runs: Path) -> Path:
+    """Write a script, with its runtime beside it and in folders of runs; return its path."""
+    path.write_text(script.text)
+    for folder in (path.parent, *runs):
+        for name, text in script.beside:
+            (folder / name).write_text(text)
+    return path
+
+
 class Job:
     """Starts one job several times, as Slurm does after each requeue."""
 
-    def __init__(self, folder: Path, script: str) -> None:
+    def __init__(self, folder: Path, script: Script) -> None:
         self.folder, self.starts = folder, 0
         (folder / "bin").mkdir()
         (folder / "bin" / "scontrol").write_text(SCONTROL)
         (folder / "bin" / "scontrol").chmod(0o755)
         (folder / "bin" / "sleep").symlink_to("/bin/true")
-        (folder / "job.sbatch").write_text(script)
+        save(script, folder / "job.sbatch")
 
     def start(self, code: int, step: int | None = None, **extra: str) -> tuple[str, bool]:
         """Return what the start prints, and whether it queues the job again."""

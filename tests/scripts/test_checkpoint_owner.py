@@ -13,6 +13,7 @@ import pytest
 
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
+from tests.scripts.job_starts import save
 
 
 @pytest.fixture
@@ -178,7 +179,7 @@ class JobsOfOneFolder:
         environment = keys.pop("environment", {})
         plan = self.plan(self.site, command=["bash", "-c", SAVE], launcher="single", **keys)
         (self.folder / run).mkdir(exist_ok=True)
-        (self.folder / run / "job.sbatch").write_text(render_script(plan).text)
+        save(render_script(plan), self.folder / run / "job.sbatch")
         done = subprocess.run(
             ["bash", f"{run}/job.sbatch", run],
             cwd=self.folder,

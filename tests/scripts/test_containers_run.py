@@ -162,7 +162,7 @@ def test_the_description_for_the_container_engine(
     text = Path(file).read_text()
     found = tomllib.loads(text)
     passed = found.pop("env")
-    assert passed["KEY"] == "${HPCTRAIN_OUTSIDE_KEY}"
+    assert passed["KEY"] == "${OUTSIDE_KEY}"
     assert {"NOTE", "MASTER_ADDR", "OMP_NUM_THREADS"} < set(passed)
     assert "k 1" not in text
     assert found == {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.run import JobState, JobStatus, Run, RunFolder
 from hpc_train.runs.run_folders import read_run
 from hpc_train.scripts.render import render_script
+from tests.scripts.job_starts import save
 from tests.submissions.waiting import wait_for
 
 Plans = Callable[..., LaunchPlan]
@@ -203,21 +205,24 @@ def test_of_torchruns_attempts_the_last_one_counts(
 
 def wrapped(plan: LaunchPlan, folder: Path, code: int) -> None:
     """Run the wrapper of a rank that ends with a code."""
-    text = render_script(plan).text
-    wrapper = text.partition("<<'WRAPPER'\n")[2].partition("\nWRAPPER\n")[0]
+    text = save(render_script(plan), folder / "job.sbatch").read_text()
+    lines = re.findall("^(?:hpctrain_[a-z_]+|rank_wrapper)=.*", text, re.M)
+    lines.insert(-1, f". {folder}/runtime.sh")
+    wrapper = "\n".join([*lines, f'exec bash -c "$rank_wrapper" rank bash -c "exit {code}"'])
     (folder / "logs").mkdir(exist_ok=True)
     environment = {
         "PATH": os.environ["PATH"],
         "HPCTRAIN_RUN": str(folder),
         "HPCTRAIN_LOG_DIR": str(folder / "logs"),
         "HPCTRAIN_FAILURE_FILE": str(folder / "first_failure"),
-        "HOSTNAME": "n1",
+        "SLURMD_NODENAME": "n1",
         **dict.fromkeys(("SLURM_PROCID", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK"), "0"),
         **dict.fromkeys(("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"), "2"),
         **{f"OMPI_COMM_WORLD_LOCAL_{name}": "0" for name in ("RANK", "SIZE")},
     }
-    argv = ["bash", "-c", wrapper, "rank", "bash", "-c", f"exit {code}"]
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        ["bash", "-c", wrapper], env=environment, capture_output=True, text=True, timeout=240
+    )
     assert (done.returncode, done.stderr) == (code, "")
 
 

@@ -27,6 +27,7 @@ from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from tests.jobs.read_files import load_job
+from tests.scripts.job_starts import save
 
 HOSTILE = [
     "a b",
@@ -63,7 +64,7 @@ Plans = Callable[..., LaunchPlan]
 
 def run(plan: LaunchPlan, folder: Path) -> subprocess.CompletedProcess[str]:
     script = folder / "job.sbatch"
-    script.write_text(render_script(plan).text)
+    save(render_script(plan), script)
     environment = {**os.environ, "HPCTRAIN_RUN": str(folder)}
     return subprocess.run(
         ["bash", str(script)],

@@ -16,6 +16,7 @@ import pytest
 
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
+from tests.scripts.job_starts import save
 from tests.submissions.waiting import wait_for
 
 Plans = Callable[..., LaunchPlan]
@@ -27,7 +28,7 @@ PRINT_NAMES = f"import json, os; print(json.dumps({{k: os.environ.get(k) for k i
 
 def start(plan: LaunchPlan, folder: Path, **environment: str) -> subprocess.Popen[str]:
     script = folder / "job.sbatch"
-    script.write_text(render_script(plan).text)
+    save(render_script(plan), script)
     return subprocess.Popen(
         ["bash", str(script)],
         env={**os.environ, "HPCTRAIN_RUN": str(folder), **environment},

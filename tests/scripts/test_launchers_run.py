@@ -14,6 +14,7 @@ import pytest
 
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
+from tests.scripts.job_starts import save
 from tests.scripts.stubs import SITE, calls, install
 
 Plans = Callable[..., LaunchPlan]
@@ -153,7 +154,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 def test_shellcheck_has_no_complaint(big: Plans, tmp_path: Path) -> None:
     for name, (extra, keys) in CASES.items():
         job = big(extra, command=["python", "train.py"], **keys)
-        (tmp_path / f"{name}.sh").write_text(render_script(job).text)
+        save(render_script(job), tmp_path / f"{name}.sh")
     argv = ["shellcheck", *sorted(map(str, tmp_path.glob("*.sh")))]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The job is above the line, the functions that track it are below, and the file is enough."""
+"""A script is what an administrator would write; its runtime is static, and defines only."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from hpc_train.base.errors import PlanError
+from hpc_train.base.data_folders import data_file, template_folder
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.sample_jobs import sample_jobs
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site
+from tests.scripts.job_starts import save
 from tests.scripts.site_jobs import images
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
 # One of each vendor, fabric and launcher; the net has the scripts of all.
 SITES = ("frontier", "juwels-booster", "leonardo", "local", "perlmutter", "slurm-generic")
-MARK = "\nexit # ===="
-LONGEST = 60
 # What a site or a job asks for, line by line: directives, setup, exports.
 GIVEN = re.compile(r"#(SBATCH|PBS) |export (?!MASTER_ADDR )|module |unset |\[ -n ")
-# Of its lines, 10 are directives and 25 modules and variables.
-MANY = {"frontier": 64}
-REST = 38
+# The others: what tracks the run, rendezvous, wrappers, launch.
+REST = 37
 SMALL = {"tasks_per_node": 1, "cpus_per_task": 1}
 
 
@@ -42,44 +41,70 @@ def log(folder: Path) -> str:
 
 @pytest.mark.parametrize("image", [False, True])
 @pytest.mark.parametrize("site", SITES)
-def test_the_job_is_in_the_first_lines(site: str, image: bool) -> None:
-    """Only a site with many settings of its own may have more."""
+def test_a_script_has_45_lines(site: str, image: bool) -> None:
+    """Only an image, or a site with many settings of its own, may take more."""
     profile = load_site(site, Machine(cpus=8, gpus=0))
     for job in images(profile) if image else sample_jobs(profile.value):
-        head = render_script(make_plan(job, profile)).text.partition(MARK)[0].splitlines()
-        rest = [line for line in head if not GIVEN.match(line)]
-        assert len(rest) <= REST, "\n".join(head)
-        assert len(head) <= (LONGEST if site not in MANY else MANY[site]), "\n".join(head)
+        lines = render_script(make_plan(job, profile)).text.splitlines()
+        given = sum(map(bool, map(GIVEN.match, lines)))
+        assert len(lines) <= max(45, given + REST + 5 * image), "\n".join(lines)
 
 
 @pytest.mark.parametrize("launcher", ["srun", "torchrun", "mpirun", "spawn"])
-def test_nothing_happens_below_the_line(plan: Plans, tmp_path: Path, launcher: str) -> None:
-    """The lower part only defines functions and wrappers: no output, no file, no export."""
+def test_a_script_defines_no_function(plan: Plans, launcher: str) -> None:
     text = render_script(plan("slurm-generic", launcher=launcher)).text
-    functions = text.partition(MARK)[2].partition("\n")[2]
+    assert re.findall(r"^\s*(?:function )?\w+ *\(\)|eval|sed ", text, re.M) == []
+
+
+RUNTIME = template_folder() / "runtime.sh"
+
+
+def test_the_runtime_only_defines(tmp_path: Path) -> None:
+    """It has no output, no file and no export, and its functions have names of their own."""
     state = '"$(set -o; trap; export -p)"'
-    code = f'before={state}\neval "$(<functions)"\n[ "$before" = {state} ]'
-    (tmp_path / "functions").write_text(functions)
+    code = f'before={state}\n. {RUNTIME}\n[ "$before" = {state} ] && declare -F'
     done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert [path.name for path in tmp_path.iterdir()] == ["functions"]
-
-
-def test_the_functions_have_names_of_their_own(plan: Plans) -> None:
-    text = render_script(plan("slurm-generic", launcher="srun")).text
-    names = re.findall(r"^(\w+)\(\) \{$", text.partition(MARK)[2], re.M)
-    assert len(names) >= 8
+    assert (done.returncode, done.stderr) == (0, "")
+    names = [line.split()[-1] for line in done.stdout.splitlines()]
+    assert len(names) >= 20
     assert {name for name in names if not name.startswith("hpctrain_")} == set()
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_script_that_cannot_read_itself_says_so(plan: Plans, tmp_path: Path) -> None:
+def test_the_runtime_is_static_bash_of_450_lines() -> None:
+    text = RUNTIME.read_text()
+    assert len(text.splitlines()) <= 450
+    assert "{{" not in text
+    assert "{%" not in text
+    # What ranks run: an image may have only sh.
+    ranks = text.partition("# From here on it is bash.")[0]
+    for argv, part in ((["bash", "-n"], text), (["sh", "-n"], ranks)):
+        done = subprocess.run(argv, input=part, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_templates_are_few() -> None:
+    texts = [path.read_text() for path in template_folder().iterdir()]
+    assert len(texts) <= 14
+    assert "".join(texts).count("\n") <= 1000
+
+
+@pytest.mark.process
+def test_shellcheck_has_no_complaint_of_the_runtime() -> None:
+    files = [str(path) for path in template_folder().glob("*.sh")]
+    files += map(str, data_file("in_job").glob("*.sh"))
+    done = subprocess.run(["shellcheck", "--norc", *files], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_script_without_its_runtime_says_so(plan: Plans, tmp_path: Path) -> None:
     text = render_script(small(plan, "touch", "ran", setup=["touch setup"])).text
     done = subprocess.run(
         ["bash"], input=text, cwd=tmp_path, capture_output=True, text=True, timeout=240
     )
     assert done.returncode == 1
-    said = "hpctrain: run this script from a file: sbatch FILE, or bash FILE\n"
-    assert done.stderr.endswith(said)
+    said = "hpctrain: ./runtime.sh, which belongs to this script (hpctrain render -o FILE writes "
+    assert done.stderr.startswith(f"{said}both), does not exist on ")
     assert not list(tmp_path.iterdir())
 
 
@@ -93,7 +118,8 @@ def test_a_relative_path_of_the_script_will_do(
     (tmp_path / "work").mkdir()
     (tmp_path / "mine").mkdir()
     job = small(plan, "pwd", workdir=str(tmp_path / "work"))
-    (tmp_path / "a 'b" / "job.sbatch").write_text(render_script(job).text)
+    script = render_script(job)
+    save(script, tmp_path / "a 'b" / "job.sbatch").write_text(script.text_for(tmp_path / "a 'b"))
     environment = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     done = subprocess.run(
         [*shell, "a 'b/job.sbatch", "mine"],
@@ -149,42 +175,11 @@ def test_variables_of_the_job_may_have_the_names_of_locals(
         assert log(folder) == " ".join(["v"] * len(names)) + "\n"
 
 
-RESOURCES = {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8, "time": "1h30m"}
-KEYS = {
-    "command": ["python", "train.py", "--note", "it's $5"],
-    "env": {"NOTE": "a, b"},
-    "setup": ["module load cuda"],
-    "account": "abc123",
-}
-CASES = [("slurm-generic", launcher) for launcher in ("srun", "torchrun", "mpirun", "spawn")]
-CASES += [("local", launcher) for launcher in ("torchrun", "mpirun", "spawn", "single")]
-
-
-def case(plan: Plans, site: str, launcher: str) -> LaunchPlan:
-    here = {"tasks_per_node": 1 if launcher == "single" else 2, "cpus_per_task": 4}
-    keys = {**KEYS, "resources": RESOURCES if site != "local" else here}
-    return plan(site, launcher=launcher, **keys)
-
-
-@pytest.mark.parametrize("launcher", ["srun", "torchrun", "mpirun", "spawn"])
-def test_directives_stand_before_the_first_command(plan: Plans, launcher: str) -> None:
-    lines = render_script(case(plan, "slurm-generic", launcher)).text.splitlines()
-    directives = [i for i, line in enumerate(lines) if line.startswith("#SBATCH")]
-    first_command = next(i for i, line in enumerate(lines) if line and not line.startswith("#"))
-    assert directives == list(range(1, len(directives) + 1))
-    assert directives[-1] < first_command
-
-
 def test_the_digest_is_that_of_the_bytes(plan: Plans) -> None:
     first, second = render_script(plan()), render_script(plan(env={"A": "1"}))
     assert first == render_script(plan())
     assert first.digest != second.digest
     assert first.template_digest == second.template_digest
-
-
-def test_a_value_that_would_become_a_directive_is_refused(plan: Plans) -> None:
-    with pytest.raises(PlanError, match="cannot be written as an #SBATCH value"):
-        plan("slurm-generic", constraint="a'b")
 
 
 NODES = {"nodes": 2, "gpus_per_node": 8, "time": "1h"}
@@ -195,7 +190,8 @@ NODES = {"nodes": 2, "gpus_per_node": 8, "time": "1h"}
 def test_the_ranks_divide_the_cores(
     plan: Callable[..., LaunchPlan], cores: str, each: str, plain: bool
 ) -> None:
-    text = render_script(plan("coreweave", partition="gpu", resources=NODES), plain=plain).text
+    made = plan("coreweave", partition="gpu", resources=NODES)
+    text = render_script(msgspec.structs.replace(made, plain=plain)).text
     lines = [line for line in text.splitlines() if line.startswith(("cpus_", "export OMP_"))]
     code = "\n".join([*lines, 'echo "$OMP_NUM_THREADS"'])
     env = {"SLURM_CPUS_ON_NODE": cores}

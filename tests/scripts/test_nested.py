@@ -16,6 +16,7 @@ import pytest
 from hpc_train.plans.plan import Allocation, NestedRun
 from hpc_train.runs.run import JobStatus
 from hpc_train.scripts.render import render_allocation
+from tests.scripts.job_starts import save
 from tests.submissions.waiting import wait_for
 
 HOSTILE = ["a b", "it's", 'say "hi"', "$(touch pwned)", "`touch pwned`", "$HOME", "; touch pwned"]
@@ -224,7 +225,7 @@ class Bench:
 
     def start(self, turns: Mapping[str, int | None], **environment: str) -> subprocess.Popen[str]:
         script = self.home.parent / "nested.sbatch"
-        script.write_text(render_allocation(allocation(turns)).text)
+        save(render_allocation(allocation(turns)), script)
         known = {"SLURM_JOB_ID": "77", "TRACE": str(self.trace), **environment}
         path = f"{self.programs}:{os.environ['PATH']}"
         return subprocess.Popen(

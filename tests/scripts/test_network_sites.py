@@ -15,6 +15,7 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
+from tests.scripts.job_starts import save
 
 PROFILES = Path(__file__).parents[1] / "sites/profiles"
 NAMES = sorted(path.stem for path in PROFILES.glob("*.yaml"))
@@ -34,7 +35,7 @@ def test_shellcheck_has_no_complaint(tmp_path: Path) -> None:
         for nodes in (1, 2):
             plan = plan_of(name, nodes)
             assert plan.warnings == ()
-            (tmp_path / f"{name}-{nodes}.sh").write_text(render_script(plan).text)
+            save(render_script(plan), tmp_path / f"{name}-{nodes}.sh")
     argv = ["shellcheck", *sorted(map(str, tmp_path.glob("*.sh")))]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

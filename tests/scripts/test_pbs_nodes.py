@@ -6,11 +6,14 @@ The real one passes on no variable, prints nothing of the command, and ends with
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from hpc_train.base.data_folders import data_file
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tundra" / "torchrun-2.sbatch"
 TMRSH = """#!/bin/bash
@@ -29,8 +32,9 @@ class Job(NamedTuple):
         """Run a command on each node; its output is read through a pipe."""
         (self.folder / "nodes").write_text(nodes)
         (self.folder / "token").write_text("t0p")
-        text = GOLDEN.read_text(encoding="utf-8").partition("\nexit # ====")[2].partition("\n")[2]
-        text = text.replace("/home/me/.token", str(self.folder / "token"))
+        (export,) = re.findall("^export HPCTRAIN_NODES=.*", GOLDEN.read_text(), re.M)
+        export = export.replace("/home/me/.token", str(self.folder / "token"))
+        text = f'{export}\neach_node=$(<"{data_file("in_job", "each_node.sh")}")'
         script = f'{text}\nbash -c "$each_node" each_node bash -c {command!r} word "a b"\n'
         environment = {
             "PATH": f"{self.folder}:{os.environ['PATH']}",

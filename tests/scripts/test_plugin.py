@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -37,17 +38,19 @@ def plan_of(site: str, nodes: int = 2, **keys: Any) -> LaunchPlan:
 
 def check(plan: LaunchPlan, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the part of a script that looks for the library."""
-    text = render_script(plan).text
-    start = text.index("# NCCL is forced to use a plug-in")
-    part = text[start : text.index("\n}\n", start) + 3]
+    script = render_script(plan)
+    (folder / "preflight.sh").write_text(dict(script.beside)["preflight.sh"])
+    found = re.search(rf"^{CALL} (?:.*\\\n)*.*", script.text, re.M)
+    assert found is not None
     clean = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "CONDA_PREFIX")}
-    clean |= {"HPCTRAIN_FAILURE_FILE": str(folder / "failure"), "VIRTUAL_ENV": "", **env}
+    clean |= {"HPCTRAIN_RUN": str(folder), "HPCTRAIN_FAILURE_FILE": str(folder / "failure")}
+    clean |= {"VIRTUAL_ENV": "", **env}
     program = folder / "bin" / "srun"
     program.parent.mkdir()
     program.write_text(SRUN)
     program.chmod(0o755)
     clean["PATH"] = f"{program.parent}:{os.environ['PATH']}"
-    argv = ["bash", "-euo", "pipefail", "-c", f"HOSTNAME=n1\n{part}\n{CALL}; echo found"]
+    argv = ["bash", "-euo", "pipefail", "-c", f". {folder}/preflight.sh\n{found[0]}; echo found"]
     return subprocess.run(argv, env=clean, capture_output=True, text=True, check=False)
 
 
@@ -104,4 +107,4 @@ def test_a_library_that_nccl_finds_is_enough(tmp_path: Path, file: str, name: st
 def test_which_jobs_look(site: str, nodes: int, keys: dict[str, Any], name: str | None) -> None:
     plan = plan_of(site, nodes, **keys)
     assert (plan.plugin.name if plan.plugin else None) == name
-    assert ("forced to use a plug-in" in render_script(plan).text) == (name is not None)
+    assert (CALL in render_script(plan).text) == (name is not None)

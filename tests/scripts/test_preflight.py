@@ -148,8 +148,7 @@ def test_what_the_network_names_is_looked_at() -> None:
     assert made.preflight.interfaces == ("ib0",)
     assert made.preflight.hcas == (("mlx5_0", "1"), ("mlx5_2", ""))
     text = render_script(made).text
-    assert "/sys/class/infiniband/mlx5_0/ports/1/state" in text
-    assert "/sys/class/infiniband/mlx5_2/ports/*/state" in text
+    assert " interface=ib0 hca=mlx5_0:1 hca=mlx5_2'" in text
 
 
 def test_a_hung_srun_is_ended(execute: Execute, tmp_path: Path) -> None:
@@ -160,10 +159,10 @@ def test_a_hung_srun_is_ended(execute: Execute, tmp_path: Path) -> None:
     assert found["ended"] - found["started"] < 240
 
 
-def test_an_image_that_a_node_lacks() -> None:
+def test_an_image_that_a_node_lacks(execute: Execute, tmp_path: Path) -> None:
     made = plan()
     assert made.preflight is not None
     checks = msgspec.structs.replace(made.preflight, program=False, image="/images/a b.sif")
-    text = render_script(msgspec.structs.replace(made, preflight=checks)).text
-    assert """[ -r '/images/a b.sif' ] || lack "cannot read the image "'/images/a b.sif'""" in text
-    assert "has no program" not in text
+    done = execute(msgspec.structs.replace(made, preflight=checks), tmp_path, **WELL)
+    assert "node1: cannot read the image /images/a b.sif\n" in done.stderr
+    assert "has no program" not in done.stderr

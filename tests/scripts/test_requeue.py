@@ -183,7 +183,7 @@ MORE = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1}
 def two_nodes(plan: Plans, tmp_path: Path) -> Job:
     command = ["bash", "-c", PROGRAM]
     keys = {"launcher": "srun", "lifecycle": {"requeue_on": [1, 75]}, "resources": MORE}
-    job = Job(tmp_path, render_script(plan("slurm-generic", command=command, **keys)).text)
+    job = Job(tmp_path, render_script(plan("slurm-generic", command=command, **keys)))
     (tmp_path / "bin" / "srun").write_text(SRUN)
     (tmp_path / "bin" / "srun").chmod(0o755)
     return job

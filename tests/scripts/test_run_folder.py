@@ -40,8 +40,8 @@ def told(folder: Path) -> str:
 
 def not_there(folder: Path, host: str) -> str:
     return (
-        f"hpctrain: {folder} does not exist on {host}; the results must be on a file system that "
-        "all nodes share (--results DIR)\n"
+        f"hpctrain: {folder} does not exist on {host}; the results must be on a file "
+        "system that all nodes share (--results DIR)\n"
     )
 
 
@@ -103,7 +103,7 @@ def test_a_folder_that_is_not_there_is_not_made(
         done = execute(job, HPCTRAIN_RUN=str(folder))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == not_there(folder, socket.gethostname())
-    assert {path.name for path in tmp_path.iterdir()} == {"bin", "job.sbatch"}
+    assert {path.name for path in tmp_path.iterdir()} == {"bin", "job.sbatch", "runtime.sh"}
 
 
 @pytest.mark.process

@@ -22,11 +22,11 @@ LAUNCH = 'hpctrain_run bash -c "$rank_wrapper" rank python train.py'
 # Each block, and a line of the script that it and no other block has.
 LINES = {
     "header": "#SBATCH --nodes=1",
-    "tracking": "set --  # a setup line `source FILE` would pass the arguments on",
+    "tracking": 'hpctrain_start "$hpctrain_folder"',
     "setup": "module load cuda",
     "env": "export NOTE=x  # default",
     "launch": LAUNCH,
-    "rendezvous": "export MASTER_ADDR MASTER_PORT",
+    "rendezvous": "export MASTER_ADDR MASTER_PORT=$(hpctrain_free_port 61000 4000)",
     "finish": 'hpctrain_exit "$code"',
 }
 

@@ -48,9 +48,9 @@ def test_f18_ranks_keep_their_environment(execute: Execute, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "logs" / "rank-0.out").read_text() == "ALL\n"
     for launcher in LAUNCHERS:
-        before, _, functions = script(launcher).partition('\nhpctrain_start "$@"')
-        assert "\n  export SLURM_EXPORT_ENV=ALL\n" in functions
-        assert "srun" not in before.partition("\n\n")[2]
+        before, start, _ = script(launcher).partition('\nhpctrain_start "')
+        assert start
+        assert "\nsrun" not in before
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
@@ -81,7 +81,10 @@ def test_f21_the_copy_that_slurm_runs_finds_everything(tmp_path: Path) -> None:
         path.mkdir()
     (folder / "train.sh").write_text("echo here >here\n")
     copy = spool / "slurm_script"
-    copy.write_text(render_script(small(". ./train.sh")).text)
+    made = render_script(small(". ./train.sh"))
+    copy.write_text(made.text)
+    for name, text in made.beside:
+        (run / name).write_text(text)
     done = subprocess.run(
         ["bash", str(copy), str(run)],
         cwd=folder,
@@ -97,10 +100,8 @@ def test_f21_the_copy_that_slurm_runs_finds_everything(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_f21_no_script_asks_where_it_lies(launcher: str) -> None:
-    """It reads its own text, which is the same in the copy."""
     text = script(launcher)
-    assert text.count("$0") + text.count("${0") == 0
-    assert text.count("BASH_SOURCE") == text.count('/d\' "${BASH_SOURCE[0]}")"\n') == 1
+    assert text.count("$0") + text.count("${0") + text.count("BASH_SOURCE") == 0
 
 
 def test_f22_an_image_does_not_win_over_the_job() -> None:
@@ -111,6 +112,6 @@ def test_f22_an_image_does_not_win_over_the_job() -> None:
     assert option.startswith(f"--container-env={names},")
     assert "NCCL_DEBUG" in option.split(",")
     text = script(site={"containers": {"runtime": "apptainer"}}, **boxed)
-    (loop,) = [line for line in text.splitlines() if line.startswith("for name in RANK ")]
-    assert {"LOCAL_RANK", "MASTER_PORT", "NCCL_DEBUG"} <= set(loop.rstrip("; do").split())
+    loop = text.partition("for name in RANK ")[2].partition("; do")[0]
+    assert {"LOCAL_RANK", "MASTER_PORT", "NCCL_DEBUG"} <= set(loop.split())
     assert "export APPTAINERENV_$name=" in text

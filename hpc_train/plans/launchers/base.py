@@ -229,22 +229,16 @@ def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Toke
         _cores(topology, slots_per_node),
         *texts(*mpi),
     )
+    # Options of the user take precedence.
+    stated = (*request.srun_args, *extra)
     options = texts(
         *step_gpus(request, slots_per_node),
-        *_guards((*request.srun_args, *extra)),
+        *(one for one, named in _GUARDS.items() if not any(map(named.fullmatch, stated))),
         *request.srun_args,
         *extra,
     )
     image = request.container.step if request.container else ()
     return (*counts, *((_NODE_LIST,) if request.nested else ()), *options, *image)
-
-
-def _guards(words: tuple[str, ...]) -> tuple[str, ...]:
-    """End the step when a rank fails, or soon after the first rank ends.
-
-    Otherwise the other ranks wait until the time limit. Options of the user take precedence.
-    """
-    return tuple(guard for guard, named in _GUARDS.items() if not any(map(named.fullmatch, words)))
 
 
 def _cores(topology: Topology, slots_per_node: int) -> Token:

@@ -42,7 +42,7 @@ _DASHES = ">=2.0"
 def command(request: LaunchRequest) -> Launch:
     """Return `python -m torch.distributed.run …`, below srun on a cluster."""
     around = request.container.around if request.container else ()
-    shell = _shell(request)
+    shell = LaunchShell(module="torch" if python_of(request.command) else "")
     if not request.batch.starter:
         return Launch(argv=agent_here(request), slots_per_node=1, shell=shell)
     elastic = request.elastic
@@ -64,10 +64,6 @@ def agent_here(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
     """Return argv for one node without Slurm; `before` precedes the program."""
     around = request.container.around if request.container else ()
     return (*around, *_agent(request, _fixed(request)), *wrapped_inside(request, *before))
-
-
-def _shell(request: LaunchRequest) -> LaunchShell:
-    return LaunchShell(module="torch" if python_of(request.command) else "")
 
 
 def _agent(request: LaunchRequest, meeting: tuple[Token, ...]) -> tuple[Token, ...]:
@@ -116,16 +112,12 @@ def _elastic(elastic: Elastic, request: LaunchRequest) -> tuple[Token, ...]:
         *texts(_option("rdzv-backend", torch), "c10d", _option("rdzv-endpoint", torch)),
         _ENDPOINT,
         *texts(_option("rdzv-id", torch)),
-        Joined(parts=_meeting(request)),
+        # A requeued job has the same id, and must not join the rendezvous of the previous attempt.
+        Joined(parts=(JobVar(name=request.batch.job_id), Text(text="."), JobVar(name="restarts"))),
         *texts(_option("rdzv-conf", torch)),
         _IS_HOST,
         *(address if _has_option("local-addr", torch) else ()),
     )
-
-
-def _meeting(request: LaunchRequest) -> tuple[Text | JobVar, ...]:
-    """A requeued job has the same id, and must not join the rendezvous of the previous attempt."""
-    return (JobVar(name=request.batch.job_id), Text(text="."), JobVar(name="restarts"))
 
 
 def _node_wrapper(request: LaunchRequest) -> Definition:
@@ -136,7 +128,6 @@ def _node_wrapper(request: LaunchRequest) -> Definition:
         comments=(
             "The node rank expands on its node; the agent ignores the signals that are meant for "
             "the ranks.",
-            "shellcheck disable=SC2016",
         ),
     )
 

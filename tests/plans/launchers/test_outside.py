@@ -28,6 +28,7 @@ from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import SiteProfile
 from tests.plans.launchers.made import line
+from tests.scripts.job_starts import save
 
 RECIPE = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPE = RECIPE.partition("## Add a launcher\n")[2].partition("\n## ")[0]
@@ -184,7 +185,7 @@ def test_it_starts_two_ranks(home: Path) -> None:
     (home / "t.sh").write_text("echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE\n")
     wanted = job({"tasks_per_node": 2}, command=["bash", "t.sh"])
     script = home / "job.sbatch"
-    script.write_text(render_script(make_plan(wanted, mysite(home, 0, "local"))).text)
+    save(render_script(make_plan(wanted, mysite(home, 0, "local"))), script)
     outer = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "HPCTRAIN_"))}
     done = subprocess.run(
         ["bash", str(script)],

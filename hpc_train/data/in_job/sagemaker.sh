@@ -1,3 +1,5 @@
+# The ends of a job on a host of SageMaker; its script sources this file after runtime.sh.
+# shellcheck shell=bash disable=SC2154
 # Start on one host of a training job. The first process of a container ignores TERM unless it has a trap.
 hpctrain_start_host() {
   trap 'exit 143' TERM
@@ -53,7 +55,6 @@ HOSTS
 # The hosts start at different times, and a host that has not started has no address yet.
 hpctrain_await_first_host() {
   local tries
-  # shellcheck disable=SC2154 # hpctrain_read_hosts sets it
   MASTER_ADDR=$first_host
   for ((tries = 0; tries < 600; tries++)); do
     ! getent hosts "$MASTER_ADDR" >/dev/null || return 0
@@ -63,20 +64,18 @@ hpctrain_await_first_host() {
   return 1
 }
 
-# CloudWatch has one stream for each host: the lines of each rank go there behind its number.{{ " So do those of the program, whose ranks may have logs of their own." if plan.launch.forks_ranks }}
+# CloudWatch has one stream for each host: the lines of each rank go there behind its number. So do those of a program that starts ranks.
 hpctrain_follow_ranks() {
-  local number first=$((SM_CURRENT_HOST_RANK * {{ plan.topology.tasks_per_node }}))
+  local number first=$((SM_CURRENT_HOST_RANK * hpctrain_tasks))
   sleep infinity >/dev/null 2>&1 &
   followed=$!
   followers=()
-{% if plan.launch.forks_ranks %}
-  hpctrain_follow node "$SM_CURRENT_HOST_RANK"
-{% endif %}
-  for ((number = first; number < first + {{ plan.topology.tasks_per_node }}; number++)); do
-    hpctrain_follow rank "$number"
+  [ -z "${hpctrain_forks-}" ] || hpctrain_follow_log node "$SM_CURRENT_HOST_RANK"
+  for ((number = first; number < first + hpctrain_tasks; number++)); do
+    hpctrain_follow_log rank "$number"
   done
 }
-hpctrain_follow() {
+hpctrain_follow_log() {
   tail -n +1 -s 0.2 --pid="$followed" -F "$HPCTRAIN_LOG_DIR/$1-$2.out" 2>/dev/null | sed -u "s/^/[$1 $2] /" &
   followers+=("$!")
 }

@@ -1,14 +1,14 @@
-# $each_node starts its arguments on each node with pbs_tmrsh, which passes on no variable and whose processes print into the log of the job. A node that fails ends the others.
-each_node=$(cat <<'NODES'
+# Start the arguments on each node of a job of PBS with pbs_tmrsh, which passes on no variable and whose processes print into the log of the job. A node that fails ends the others.
+# shellcheck shell=bash
 PATH=$PATH:${PBS_EXEC:-/opt/pbs}/bin
 on_node=$(cat <<'NODE'
 . "$1" || exit 1
 export HPCTRAIN_NODE=$2 HPCTRAIN_NODE_RANK=$3
 [ -z "$4" ] || exec >"$4"
 cd -- "$5" || exit 1
-{% for secret in plan.secrets if secret.file is not none %}
-export {{ secret.name }}="$(<{{ secret.file | sh }})"
-{% endfor %}
+while IFS="=" read -r name file; do
+  [ -z "$file" ] || export "$name=$(<"$file")"
+done <<<"${HPCTRAIN_SECRETS-}"
 shift 5
 exec "$@"
 NODE
@@ -17,11 +17,13 @@ tasks=()
 variables=${HPCTRAIN_RUN:-$PWD}/.pbs-$$
 trap 'rm -f -- "$variables" "$variables".*' EXIT
 trap '[ -z "${tasks[*]-}" ] || kill -s TERM "${tasks[@]}" 2>/dev/null; exit 143' HUP INT TERM
-# Each task has its own values of these variables; secrets are written into no file.
-(umask 077; unset HOSTNAME PBS_NODENUM PBS_TASKNUM{% for secret in plan.secrets %} {{ secret.name }}{% endfor %}; export -p >"$variables") || exit 1
+# Each task has its own values of these variables; secrets (lines NAME=FILE) are written into no file.
+mapfile -t secrets <<<"${HPCTRAIN_SECRETS-}"
+# shellcheck disable=SC2068 # names of variables
+(umask 077; unset HOSTNAME PBS_NODENUM PBS_TASKNUM ${secrets[@]%%=*}; export -p >"$variables") || exit 1
 mapfile -t nodes < <(awk '!seen[$0]++' "$PBS_NODEFILE")
-if [ "{% raw %}${#nodes[@]}{% endraw %}" -ne {{ plan.topology.nodes }} ]; then
-  echo "hpctrain: PBS gave the job the nodes ${nodes[*]}, but it requested {{ plan.topology.nodes }}; -l place=scatter keeps chunks apart" >&2
+if [ "$(awk '!seen[$0]++' "$PBS_NODEFILE" | wc -l)" -ne "${HPCTRAIN_NODES:=0}" ]; then
+  echo "hpctrain: PBS gave the job the nodes ${nodes[*]}, but it requested $HPCTRAIN_NODES; -l place=scatter keeps chunks apart" >&2
   exit 1
 fi
 for number in "${!nodes[@]}"; do
@@ -44,5 +46,3 @@ done
 [ ! -p /dev/stdout ] || cat -- "$variables".[0-9]* 2>/dev/null
 [ "$code" -eq 0 ] || kill -s TERM "${tasks[@]}" 2>/dev/null
 exit "$code"
-NODES
-)

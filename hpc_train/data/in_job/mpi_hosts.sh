@@ -1,5 +1,5 @@
-# $mpi_hosts starts mpirun on the first host, and on each other one the daemon that mpirun asks for. No ssh between the hosts is needed: the others connect to the first one, and get the command of their daemon over that connection.
-mpi_hosts=$(cat <<'HOSTS'
+# Start mpirun (the arguments) on the first host, and on each other one the daemon that mpirun asks for. No ssh between the hosts is needed: the others connect to the first one, and get the command of their daemon over that connection.
+# shellcheck shell=bash
 if [ "$HPCTRAIN_NODE_RANK" != 0 ]; then
   for ((tries = 0; tries < 600; tries++)); do
     { exec 7<>"/dev/tcp/$MASTER_ADDR/$HPCTRAIN_PORT"; } 2>/dev/null && break
@@ -117,5 +117,3 @@ done
 [ -z "${relay-}" ] || kill "$relay" 2>/dev/null
 [ -n "${relay-}" ] || printf '%s\n' "$code" >&7 2>/dev/null
 exit "$code"
-HOSTS
-)
