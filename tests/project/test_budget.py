@@ -14,16 +14,16 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 522,
-    "lines of modules": 92_473,
-    "modules with a single importer": 114,
-    "per cent of lines that are imports": 7.2,
-    "imports inside functions": 425,
-    "value classes": 523,
-    "lines of tests": 69_927,
-    "test files": 466,
-    "words of docs": 66_899,
-    "lines of templates": 1_771,
+    "modules": 428,
+    "lines of modules": 90_794,
+    "modules with a single importer": 91,
+    "per cent of lines that are imports": 6.7,
+    "imports inside functions": 385,
+    "value classes": 518,
+    "lines of tests": 69_519,
+    "test files": 464,
+    "words of docs": 66_653,
+    "lines of templates": 1_000,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
