@@ -37,6 +37,12 @@ _FILLED: dict[FileKind, tuple[str, ...]] = {
     "site": (),
     "defaults": (),
 }
+# What a job file may also say in another type than its value has: (class, key) -> schema.
+_ALSO: dict[tuple[str, str], dict[str, Any]] = {
+    ("JobSpec", "command"): {"type": "string", "examples": ["python train.py --epochs 5"]},
+    ("Resources", "time"): {"type": "integer", "minimum": 1, "description": "Minutes."},
+    ("Resources", "mem"): {"type": "integer", "minimum": 1, "description": "MB."},
+}
 _SITES = "Names or files of site profiles; each point is planned for its own."
 
 
@@ -48,6 +54,11 @@ def json_schema(kind: FileKind) -> bytes:
     if kind == "study":
         sites = {"type": "array", "items": {"type": "string"}, "description": _SITES}
         own["properties"]["axes"]["properties"] = {SITE_AXIS: sites}
+    for (name, key), other in _ALSO.items():
+        if name in schema["$defs"]:
+            keys = schema["$defs"][name]["properties"]
+            kept = {k: keys[key].pop(k) for k in ("description", "default") if k in keys[key]}
+            keys[key] = {**kept, "anyOf": [other, *keys[key].get("anyOf", [keys[key]])]}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return json.dumps(_cleaned(schema), indent=2, ensure_ascii=False).encode()
 

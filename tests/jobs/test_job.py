@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 from hpc_train.base.errors import SpecError
 from hpc_train.jobs.override import Override, parse_setting
 from hpc_train.jobs.read_job import command_job
+from hpc_train.sites.json_schema_and_keys import json_schema
 from tests.jobs.read_files import load_job
 
 
@@ -22,6 +26,22 @@ def test_the_name_defaults_to_that_of_the_file(tmp_path: Path) -> None:
     job = load_job(job_file(tmp_path, "command: [a]\n"), [])
     assert job.value.name == "my-job"
     assert job.origin("name") == "default: the file's name"
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [
+        ("command: python train.py --epochs 5\n", True),
+        ("command: [python, train.py]\nresources: {nodes: 2, time: 30, mem: 4000}\n", True),
+        ("command: [python, train.py]\nresources: {time: 1h, mem: 480G}\n", True),
+        ("command: [python, train.py]\nresources: {gpus: 2}\n", False),
+        ("command: {python: train.py}\n", False),
+        ("command: [python]\nresources: {time: 0}\n", False),
+    ],
+)
+def test_an_editor_accepts_what_a_job_file_may_say(text: str, valid: bool) -> None:
+    schema = json.loads(json_schema("job"))
+    assert Draft202012Validator(schema).is_valid(yaml.safe_load(text)) == valid
 
 
 def test_an_option_wins_over_the_file(tmp_path: Path) -> None:
