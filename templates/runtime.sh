@@ -78,8 +78,8 @@ fi
 # From here on it is bash.
 hpctrain_job=${hpctrain_job-} hpctrain_number=${hpctrain_number:-${hpctrain_job:-$$}} hpctrain_restart=${hpctrain_restart:-0} hpctrain_array=${hpctrain_array-} hpctrain_task=${hpctrain_task-} hpctrain_hosts=${hpctrain_hosts-} hpctrain_cluster=${hpctrain_cluster-}
 # The paths, before the script changes the folder.
-hpctrain_runtime=$(cd -- "${BASH_SOURCE[0]%/*}" && pwd) || exit 1
-for hpctrain_file in preflight sagemaker; do [ ! -e "$hpctrain_runtime/$hpctrain_file.sh" ] || . "$hpctrain_runtime/$hpctrain_file.sh"; done
+hpctrain_beside=$(cd -- "${BASH_SOURCE[0]%/*}" && pwd) || exit 1
+for hpctrain_file in preflight sagemaker; do ! grep -qs ^hpctrain_ "$hpctrain_beside/$hpctrain_file.sh" || . "$hpctrain_beside/$hpctrain_file.sh"; done
 case ${hpctrain_folder-} in '' | /*) ;; *) hpctrain_folder=$PWD/$hpctrain_folder ;; esac
 # A setup line `source FILE` would pass the arguments on.
 set --
@@ -107,7 +107,7 @@ hpctrain_start() {
   mkdir -p -- "$HPCTRAIN_LOG_DIR" ${hpctrain_elastic:+"$HPCTRAIN_RUN/attempts"} || exit 1
   # The ranks find the runtime in the run folder.
   for file in runtime preflight each_node mpi_hosts; do
-    [ ! -e "$hpctrain_runtime/$file.sh" ] || [ -e "$HPCTRAIN_RUN/$file.sh" ] || cp -- "$hpctrain_runtime/$file.sh" "$HPCTRAIN_RUN/" || exit 1
+    ! grep -qs hpctrain "$hpctrain_beside/$file.sh" || [ -e "$HPCTRAIN_RUN/$file.sh" ] || cp -- "$hpctrain_beside/$file.sh" "$HPCTRAIN_RUN/" || exit 1
   done
   rm -f -- "$HPCTRAIN_FAILURE_FILE" "$HPCTRAIN_FAILURE_FILE.log" "$HPCTRAIN_FAILURE_FILE.signal" "$HPCTRAIN_RUN/rank_0_ended" "$HPCTRAIN_RUN/stop"
   # After a submission with --export=NONE, srun would drop the variables that the script exports.

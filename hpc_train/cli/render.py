@@ -133,6 +133,7 @@ def _write_scripts(prepared: Prepared, output: Path) -> None:
     if prepared.allocation is not None:
         texts[output / "allocation.sbatch"] = prepared.allocation.text
     is_new = not output.exists()
+    _check_free(output, beside, is_folder=prepared.study is not None)
     try:
         if prepared.study is not None:
             output.mkdir(parents=True, exist_ok=True)
@@ -146,6 +147,24 @@ def _write_scripts(prepared: Prepared, output: Path) -> None:
         raise
 
 
+def _check_free(output: Path, beside: Iterable[Path], is_folder: bool) -> None:
+    """Refuse to write over what is no file of hpctrain.
+
+    Raises:
+        StoreError: the output is a device or takes a name that it needs, or a file has that name.
+    """
+    from hpc_train.base.errors import StoreError
+
+    if output.is_relative_to("/dev") or (output.exists() and output.is_file() == is_folder):
+        raise StoreError(f"{output}: is no file", "leave out -o: the script is printed")
+    for path in beside:
+        if path == output or (path.exists() and b"hpctrain" not in path.read_bytes()):
+            raise StoreError(
+                f"{path}: hpctrain writes this file beside the script; yours would be lost",
+                "write the script into another folder: -o jobs/job.sh",
+            )
+
+
 def _print_schema(ctx: click.Context, kind: Literal["job", "study", "defaults"] | None) -> None:
     if kind is None:
         return
@@ -156,7 +175,7 @@ def _print_schema(ctx: click.Context, kind: Literal["job", "study", "defaults"] 
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from hpc_train.scripts.explain import Explained
 

@@ -80,12 +80,12 @@ def _found(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for key, value in data.items():
         word = key.replace("-", "_")
         if (ours := word if word in keys_of(Resources) else _WORDS.get(word)) and word != "tasks":
-            yield key, f"write resources.{ours}", f"resources: {{{ours}: {_shown(ours, value)}}}"
+            yield key, f"write resources.{ours}", f"resources: {{{ours}: {value}}}{_each(ours)}"
     for key, value in resources.items() if isinstance(resources, dict) else ():
         if ours := _WORDS.get(key.replace("-", "_")):
-            yield f"resources.{key}", f"write resources.{ours}", f"{ours}: {_shown(ours, value)}"
+            yield f"resources.{key}", f"write resources.{ours}", f"{ours}: {value}{_each(ours)}"
 
 
-def _shown(key: str, value: Any) -> str:
-    """Return a value, with what its key counts; programs also count those of the whole job."""
-    return f"{value}" + ", on each node" * key.endswith("_per_node")
+def _each(key: str) -> str:
+    """Return what a key counts, as a comment; programs also count those of the whole job."""
+    return "  # on each node" * key.endswith("_per_node")

@@ -134,7 +134,8 @@ def _efficient(found: _Points, points: Sequence[Row], gates: Gates) -> Iterator[
     if not later:
         return
     if not below:
-        yield f"Efficiency is at least {least} at every size."
+        every = "every" if len(later) == len(points) - 1 else "every measured"
+        yield f"Efficiency is at least {least} at {every} size."
     elif above and below == later[above:]:
         yield f"Efficiency is at least {least} up to {found.named(later[above - 1])}."
     else:

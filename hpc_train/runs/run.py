@@ -39,7 +39,8 @@ class Script(Value, frozen=True, kw_only=True):
     def text_for(self, folder: Path) -> str:
         """Return a script that finds what is beside it, whatever the working folder is."""
         path = shlex.quote(f"{folder}/runtime.sh")
-        return self.text.replace(" || . ./runtime.sh ", f" || . {path} ", 1)
+        own = r"(?m)^hpctrain_runtime=.*$"
+        return re.sub(own, lambda _: f"hpctrain_runtime={path}", self.text)
 
 
 class JobState(str, Enum):

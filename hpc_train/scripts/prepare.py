@@ -19,6 +19,7 @@ from hpc_train.base.errors import (
     StrategyError,
     UnknownNameError,
 )
+from hpc_train.base.files import is_regular, read_regular
 from hpc_train.base.registry import BUILT_IN, resolve
 from hpc_train.base.shell import read_commands
 from hpc_train.base.value import Sourced, Value
@@ -230,6 +231,7 @@ def _warnings(
     for point in prepared:
         at = f"{point.place.name}: " if len(sites) > 1 else ""
         yield from (f"{at}{warning}" for warning in point.plan.warnings)
+        yield from _directives_ignored(point.job.value.command)
     for left_out in refused:
         yield f"a point is left out: {left_out.reason}"
     if any(point.job.value.trainer for point in points):
@@ -313,6 +315,20 @@ def _prepare_point(
     )
 
 
+def _directives_ignored(command: Sequence[str]) -> Iterator[str]:
+    """Yield that the directives of a job script which each rank runs are comments."""
+    for word in command[:2]:
+        path = Path(word)
+        if path.suffix in (".sh", ".sbatch", ".slurm", ".pbs") and is_regular(path):
+            mark = re.search(rb"^#(SBATCH|PBS) ", read_regular(path), re.MULTILINE)
+            if mark:
+                yield (
+                    f"{word}: its lines #{mark[1].decode()} have no effect, as each rank runs it "
+                    "as a program: give nodes, GPUs and time as options (--nodes 2), or name the "
+                    "program that it starts"
+                )
+
+
 def _check_command(job: Sourced[JobSpec], plan: LaunchPlan) -> None:
     """Refuse a command that starts ranks itself, where each rank of the job would start it.
 
@@ -320,6 +336,11 @@ def _check_command(job: Sourced[JobSpec], plan: LaunchPlan) -> None:
         PlanError: with the launcher of the job that means the same.
     """
     words = [*takewhile(lambda word: not word.endswith(".py"), job.value.command)]
+    if words[:1] and words[0] in ("sbatch", "qsub"):
+        raise PlanError(
+            f"{job.near('command')}: command: each rank would submit a job by {words[0]}",
+            "name the program that the job script starts; hpctrain lint checks a job script",
+        )
     # A usual command needs no module of another launcher.
     modules = (word for word in words if word.endswith((".run", ".launch")))
     named = (word for word in words if word in BUILT_IN["launchers"])

@@ -45,7 +45,7 @@ def in_our_words(line: Sequence[str], known: Sequence[str]) -> list[str] | None:
         raise SpecError(
             f"{typed}: {words[0]} takes a job script, and hpctrain writes its own",
             "name the program that it starts: hpctrain submit train.py; "
-            f"hpctrain lint {words[-1]} checks a job script",
+            f"hpctrain lint {next((w for w in words[1:] if Path(w).suffix), 'JOB.sh')} checks one",
         )
     if words and _PYTHON.fullmatch(words[0]):
         at = next((n for n, word in enumerate(words) if n and word not in ("-u", "-O")), len(words))
