@@ -4,13 +4,18 @@
 # Each rank runs `runtime.sh rank`. That part is POSIX sh, because an image may have no bash.
 # shellcheck disable=SC1090,SC1091,SC2016,SC2034,SC2154
 
-# Wait for the last background command, because a trap runs only after a foreground command has ended. Its exit code is in $hpctrain_code.
-# It gets TERM when this shell receives a signal, because a background command ignores INT; with an argument, also USR1.
+# hpctrain_listen [1]; COMMAND & hpctrain_follow: a trap runs only after a foreground command has ended. The exit code is in $hpctrain_code.
+# The command gets TERM when this shell receives a signal, be it before it started, because a background command ignores INT; with an argument, also USR1.
+hpctrain_pass() { hpctrain_early=$1; [ -z "$hpctrain_child" ] || kill -s "$1" "$hpctrain_child" 2>/dev/null; }
+hpctrain_listen() {
+  hpctrain_child='' hpctrain_early=''
+  # A rank that fails after the job received a signal did not fail first; the file prevents its record.
+  trap ': >>"$HPCTRAIN_FAILURE_FILE.signal"; hpctrain_pass TERM' HUP INT TERM
+  [ -z "${1-}" ] || trap 'hpctrain_pass USR1' USR1
+}
 hpctrain_follow() {
   hpctrain_child=$!
-  # A rank that fails after the job received a signal did not fail first; the file prevents its record.
-  trap ': >>"$HPCTRAIN_FAILURE_FILE.signal"; kill -s TERM "$hpctrain_child" 2>/dev/null' HUP INT TERM
-  [ -z "${1-}" ] || trap 'kill -s USR1 "$hpctrain_child" 2>/dev/null' USR1
+  [ -z "$hpctrain_early" ] || hpctrain_pass "$hpctrain_early"
   while :; do
     wait "$hpctrain_child"
     hpctrain_code=$?
@@ -45,8 +50,8 @@ if [ "${0##*/}" = runtime.sh ]; then
     [ "$hpctrain_try" = 0 ] || printf '\nhpctrain: restart %s\n' "$hpctrain_try" >>"$hpctrain_log"
   fi
   if [ -n "$hpctrain_direct" ]; then
-    "$@" >>"$hpctrain_log" 2>&1 &
-    hpctrain_follow "$hpctrain_usr1"
+    hpctrain_listen "$hpctrain_usr1"
+    "$@" >>"$hpctrain_log" 2>&1 & hpctrain_follow
   else
     # The launcher signals the program too; this shell ends after it, to record its exit code. A rank that receives a signal did not fail first: another rank failed, or the job was cancelled.
     trap : USR1 USR2
@@ -79,7 +84,7 @@ fi
 hpctrain_job=${hpctrain_job-} hpctrain_number=${hpctrain_number:-${hpctrain_job:-$$}} hpctrain_restart=${hpctrain_restart:-0} hpctrain_array=${hpctrain_array-} hpctrain_task=${hpctrain_task-} hpctrain_hosts=${hpctrain_hosts-} hpctrain_cluster=${hpctrain_cluster-}
 # The paths, before the script changes the folder.
 hpctrain_beside=$(cd -- "${BASH_SOURCE[0]%/*}" && pwd) || exit 1
-for hpctrain_file in preflight sagemaker; do ! grep -qs ^hpctrain_ "$hpctrain_beside/$hpctrain_file.sh" || . "$hpctrain_beside/$hpctrain_file.sh"; done
+hpctrain_ours() { [[ -r $hpctrain_beside/$1.sh && $(<"$hpctrain_beside/$1.sh") == *hpctrain* ]]; }; for hpctrain_file in preflight sagemaker; do ! hpctrain_ours "$hpctrain_file" || . "$hpctrain_beside/$hpctrain_file.sh"; done
 case ${hpctrain_folder-} in '' | /*) ;; *) hpctrain_folder=$PWD/$hpctrain_folder ;; esac
 # A setup line `source FILE` would pass the arguments on.
 set --
@@ -107,7 +112,7 @@ hpctrain_start() {
   mkdir -p -- "$HPCTRAIN_LOG_DIR" ${hpctrain_elastic:+"$HPCTRAIN_RUN/attempts"} || exit 1
   # The ranks find the runtime in the run folder.
   for file in runtime preflight each_node mpi_hosts; do
-    ! grep -qs hpctrain "$hpctrain_beside/$file.sh" || [ -e "$HPCTRAIN_RUN/$file.sh" ] || cp -- "$hpctrain_beside/$file.sh" "$HPCTRAIN_RUN/" || exit 1
+    ! hpctrain_ours "$file" || [ -e "$HPCTRAIN_RUN/$file.sh" ] || cp -- "$hpctrain_beside/$file.sh" "$HPCTRAIN_RUN/" || exit 1
   done
   rm -f -- "$HPCTRAIN_FAILURE_FILE" "$HPCTRAIN_FAILURE_FILE.log" "$HPCTRAIN_FAILURE_FILE.signal" "$HPCTRAIN_RUN/rank_0_ended" "$HPCTRAIN_RUN/stop"
   # After a submission with --export=NONE, srun would drop the variables that the script exports.
@@ -424,15 +429,10 @@ hpctrain_check_mounts() {
 # Run the command that starts the ranks, in the background.
 hpctrain_run() {
   [ -n "$MASTER_PORT" ] || [ "$hpctrain_scheduler" = hosts ] || exit 1
-  case $hpctrain_scheduler in
-  hosts | sagemaker) ;;
-  *) [ -z "${HPCTRAIN_CHECKPOINTS-}" ] || hpctrain_own_checkpoints ;;
-  esac
+  case $hpctrain_scheduler in hosts | sagemaker) ;; *) [ -z "${HPCTRAIN_CHECKPOINTS-}" ] || hpctrain_own_checkpoints ;; esac
   [ -z "${lost_start-}" ] || hpctrain_add_lost_start
-  "$@" &
-  hpctrain_follow "$([ "${hpctrain_usr1-}" != pass ] || echo 1)"
-  code=$hpctrain_code
-  return "$code"
+  hpctrain_listen "$([ "${hpctrain_usr1-}" != pass ] || echo 1)"; "$@" & hpctrain_follow
+  code=$hpctrain_code && return "$code"
 }
 
 # Record the end, and end the job with the exit code of the ranks.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.files import sha256_of
+from hpc_train.base.file_kinds import DAMAGE, UNPACK
+from hpc_train.base.files import open_regular, sha256_of
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.runs.run import JobState
 
@@ -40,9 +42,10 @@ def refuse_same_logs(study: ExpectedStudy, files: Mapping[str, Sequence[Path]]) 
 
 
 def _alike(groups: Mapping[str, Sequence[Path]]) -> tuple[str, str] | None:
-    """Return the names of the first two groups whose files have the same bytes."""
+    """Return the names of the first two groups whose files have the same bytes, unpacked."""
+    packed = any(path.suffix in UNPACK for paths in groups.values() for path in paths)
     sizes = {
-        name: tuple(path.stat().st_size for path in paths)
+        name: tuple(0 if packed else path.stat().st_size for path in paths)
         for name, paths in groups.items()
         if paths and all(path.is_file() for path in paths)
     }
@@ -55,6 +58,17 @@ def _alike(groups: Mapping[str, Sequence[Path]]) -> tuple[str, str] | None:
 
 def _digests(paths: Sequence[Path]) -> tuple[str, ...]:
     try:
-        return tuple(map(sha256_of, paths))
-    except OSError:
+        return tuple(map(_digest, paths))
+    except (*DAMAGE, LogParseError):
         return tuple(map(str, paths))
+
+
+def _digest(path: Path) -> str:
+    if path.suffix not in UNPACK:
+        return sha256_of(path)
+    digest = hashlib.sha256()
+    with open_regular(path) as file:
+        unpacked = UNPACK[path.suffix](file)
+        while block := unpacked.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -41,7 +41,7 @@ _TYPE_AND_NUMBER = re.compile(
 _MINUTES = re.compile(r"\d+(-\d+)?")
 # What torchrun reads as the number of its GPUs.
 _EACH_GPU = ("gpu", "auto", "cpu")
-ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+ASSIGNED = re.compile(r"([A-Za-z_]\w{0,200})=(.*)", re.DOTALL)
 # Parts of a command line that a shell passes on as they are, and what it does not.
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\$`]|\\.)*\"|\\.", re.DOTALL)
 _OF_SHELL = re.compile(r"[|&;<>$`()*\n]+|(?<!\S)[~#]")

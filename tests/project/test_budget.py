@@ -15,14 +15,14 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 SLACK = 0.02
 BUDGET: dict[str, float] = {
     "modules": 428,
-    "lines of modules": 90_794,
+    "lines of modules": 90_870,
     "modules with a single importer": 91,
     "per cent of lines that are imports": 6.7,
-    "imports inside functions": 385,
+    "imports inside functions": 386,
     "value classes": 518,
-    "lines of tests": 69_519,
+    "lines of tests": 69_557,
     "test files": 464,
-    "words of docs": 66_653,
+    "words of docs": 66_750,
     "lines of templates": 1_000,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}

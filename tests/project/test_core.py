@@ -37,7 +37,7 @@ def test_the_core_works_without_the_extras(tmp_path: Path) -> None:
     for case in NEED_AN_EXTRA:
         check_sentence(done[case.words], case.text)
     made = {path.name for path in {*tmp_path.iterdir()} - before}
-    assert made == {"results", "script.sh", "steps.csv", "steps.jsonl"}
+    assert made == {"results", "runtime.sh", "script.sh", "steps.csv", "steps.jsonl"}
 
 
 @pytest.mark.process

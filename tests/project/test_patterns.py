@@ -58,10 +58,10 @@ def test_a_slow_pattern_seems_slow(regex: str) -> None:
 def test_patterns_are_found_wherever_they_are_held() -> None:
     places = " ".join(place for _, place in found())
     for part in (
-        "records.parsers",
+        "logs.formats",
         "lint.rules",
         "data.Training completed",
-        "records.line._PREFIX",
+        "logs.line._PREFIX",
         "sites",
     ):
         assert part in places

@@ -310,9 +310,8 @@ def test_the_ranks_save_what_they_have(
 ) -> None:
     command = [sys.executable, "-c", SAVE]
     job = plan("slurm-generic", command=command, launcher=launcher, signal_before_end="2m")
-    text = render_script(job).text
+    text = save(render_script(job), tmp_path / "job.sbatch").read_text()
     assert "#SBATCH --signal=B:USR1@120\n" in text
-    (tmp_path / "job.sbatch").write_text(text)
     warned(tmp_path)
     status = json.loads((tmp_path / "status.json").read_text())
     assert (status["exit_code"], status["failure"]) == (0, None)
@@ -342,8 +341,8 @@ def test_a_file_asks_the_ranks_instead(
 ) -> None:
     keys = {"signal_before_end": "2m", "lifecycle": {"stop_by": "file"}}
     command = [sys.executable, "-c", BY_FILE]
-    text = render_script(plan("slurm-generic", command=command, launcher=launcher, **keys)).text
-    (tmp_path / "job.sbatch").write_text(text)
+    job = plan("slurm-generic", command=command, launcher=launcher, **keys)
+    save(render_script(job), tmp_path / "job.sbatch")
     # Of the start before, which was asked to stop.
     (tmp_path / "stop").touch()
     warned(tmp_path, SLURM_JOB_ID="71")

@@ -46,7 +46,16 @@ def first_screen(report: Report, width: int = WIDTH) -> str:
         line for line in report.summary if line.startswith(CAVEATS) and not line.startswith(said)
     ]
     unknown = [line for line in report.summary if line.startswith(NOT_KNOWN)]
-    below = [*_few(caveats, MOST_CAVEATS, "caveats"), *_failed(report), *unknown, MORE]
+    left_out = [
+        f"left out: {row['point']}: {row['reason']}"
+        for table in report.tables
+        if table.key == "refused"
+        for row in table.records
+    ]
+    below = [
+        *_few(caveats, MOST_CAVEATS, "caveats"), *_few(left_out, MOST_CAVEATS, "points"),
+        *_failed(report), *unknown, MORE,
+    ]  # fmt: skip
     return "\n".join([*parts, "", *(_wrapped(line, prose) for line in below)]) + "\n"
 
 
