@@ -20,7 +20,7 @@ BUDGET: dict[str, float] = {
     "per cent of lines that are imports": 6.7,
     "imports inside functions": 386,
     "value classes": 518,
-    "lines of tests": 69_558,
+    "lines of tests": 69_559,
     "test files": 464,
     "words of docs": 66_750,
     "lines of templates": 1_000,
