@@ -70,7 +70,10 @@ def render(
     if templates:
         _echo_templates(prepared)
     elif runtime:
-        for name, text in dict(_scripts(prepared)[0].beside).items():
+        beside = dict(_scripts(prepared)[0].beside)
+        if not beside:
+            raise click.UsageError("this script sources no runtime.sh; leave out --plain")
+        for name, text in beside.items():
             click.echo(text if name == "runtime.sh" else f"# ==== {name} ====\n{text}", nl=False)
     elif output is None:
         echo_scripts(prepared)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.file_kinds import DAMAGE, UNPACK
-from hpc_train.base.files import open_regular, sha256_of
+from hpc_train.base.files import open_regular
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.runs.run import JobState
 
@@ -64,11 +64,9 @@ def _digests(paths: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _digest(path: Path) -> str:
-    if path.suffix not in UNPACK:
-        return sha256_of(path)
     digest = hashlib.sha256()
     with open_regular(path) as file:
-        unpacked = UNPACK[path.suffix](file)
+        unpacked = UNPACK[path.suffix](file) if path.suffix in UNPACK else file
         while block := unpacked.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()

@@ -320,8 +320,7 @@ def _directives_ignored(command: Sequence[str]) -> Iterator[str]:
     for word in command[:2]:
         path = Path(word)
         if path.suffix in (".sh", ".sbatch", ".slurm", ".pbs") and is_regular(path):
-            mark = re.search(rb"^#(SBATCH|PBS) ", read_regular(path), re.MULTILINE)
-            if mark:
+            if mark := re.search(rb"^#(SBATCH|PBS) ", read_regular(path), re.MULTILINE):
                 yield (
                     f"{word}: its lines #{mark[1].decode()} have no effect, as each rank runs it "
                     "as a program: give nodes, GPUs and time as options (--nodes 2), or name the "

@@ -74,6 +74,12 @@ def test_render_prints_what_is_submitted(hpctrain: Hpctrain, train: Path) -> Non
     assert len(lines) == len(shown)
     assert {line for line, other in zip(lines, shown, strict=True) if line != other} == own
     assert hpctrain("render", *words, "--runtime").stdout == Path("runtime.sh").read_text()
+    assert "no runtime.sh" in hpctrain("render", *words, "--runtime", "--plain").stderr
+    Path("runtime.sh").write_text("mine")
+    assert hpctrain("render", *words, "-o", "job.sh").returncode == 2
+    assert Path("runtime.sh").read_text() == "mine"
+    Path("n.sh").write_text("#SBATCH -N 2\n")
+    assert "n.sh: its lines #SBATCH have no effect" in hpctrain("render", "n.sh").stderr
 
 
 def test_explain_gives_value_origin_and_reason(hpctrain: Hpctrain) -> None:

@@ -33,8 +33,8 @@ FOLDERS = {
 OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}
 
 NAMES = frozenset(BUILT_IN["batch_systems"])
-# Requeue and nested allocations are features of Slurm, with templates of their own.
-OF_SLURM = {"_requeue.sh.j2", "nested.sbatch.j2"}
+# Nested allocations are a feature of Slurm, with a template of their own.
+OF_SLURM = {"nested.sbatch.j2"}
 # The variable that tells srun to pass all variables on, where srun starts the ranks.
 EXPORT = "SLURM_EXPORT_ENV"
 
