@@ -37,9 +37,17 @@ for ((i = 0; i < tasks; i++)); do
     "$@" &
   ranks+=($!)
 done
-code=0
-for ((i = 0; i < tasks; i++)); do
-  wait -n || { code=$?; kill -s TERM -- "${ranks[@]/#/-}" 2>/dev/null; }
+trap 'kill -s TERM -- "${ranks[@]/#/-}" 2>/dev/null' TERM
+code=0 left=("${ranks[@]}")
+# Not `wait -n`: bash forgets a rank that ended before it.
+while [ -n "${left[*]}" ]; do
+  running=()
+  for rank in "${left[@]}"; do
+    if kill -0 "$rank" 2>/dev/null; then running+=("$rank"); continue; fi
+    wait "$rank" || { code=$?; kill -s TERM -- "${ranks[@]/#/-}" 2>/dev/null; }
+  done
+  left=("${running[@]}")
+  [ -z "${left[*]}" ] || sleep 0.02
 done
 exit "$code"
 """

@@ -62,10 +62,11 @@ IBRUN = (
 shift 4
 for ((i = 0; i < size; i++)); do
   PMI_RANK=$i PMI_SIZE=$size MPI_LOCALRANKID=$i "$@" &
+  ranks+=($!)
 done
 code=0
-for ((i = 0; i < size; i++)); do
-  wait -n || code=$?
+for rank in "${ranks[@]}"; do
+  wait "$rank" || code=$?
 done
 exit "$code"
 """
@@ -87,10 +88,11 @@ shift
 local=${local:-$((size / machines))}
 for ((i = 0; i < local; i++)); do
   RANK=$((machine * local + i)) LOCAL_RANK=$i WORLD_SIZE=$((machines * local)) "$@" &
+  ranks+=($!)
 done
 code=0
-for ((i = 0; i < local; i++)); do
-  wait -n || code=1
+for rank in "${ranks[@]}"; do
+  wait "$rank" || code=1
 done
 exit "$code"
 """

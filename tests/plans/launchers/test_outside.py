@@ -54,9 +54,10 @@ while [[ $1 == -* ]]; do
 done
 for ((i = 0; i < tasks; i++)); do
   FLUX_TASK_RANK=$i FLUX_TASK_LOCAL_ID=$i "$@" &
+  ranks+=($!)
 done
 code=0
-for ((i = 0; i < tasks; i++)); do wait -n || code=$?; done
+for rank in "${ranks[@]}"; do wait "$rank" || code=$?; done
 exit "$code"
 """
 
