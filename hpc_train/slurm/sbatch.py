@@ -19,6 +19,7 @@ from hpc_train.runs.submission_file import owner
 from hpc_train.slurm.job_states import find
 from hpc_train.slurm.live_cluster import ShellVariable, SlurmAnswer
 from hpc_train.slurm.slurm_commands import (
+    as_arguments,
     call_slurm,
     environment_changes,
     option_of,
@@ -63,7 +64,6 @@ class Sbatch(Value, frozen=True, kw_only=True):
         """The whole command, as typed in a shell."""
         return (
             "sbatch",
-            "--parsable",
             *self.options,
             str(self.batch.script),
             *self.batch.arguments,
@@ -80,18 +80,16 @@ def call_sbatch(sbatch: Sbatch, note: Callable[[], None]) -> str:
         SubmitError: refused; `transient` if it is unknown whether the job was accepted.
     """
     # The import takes 90 ms, which a query does not need.
-    from hpc_train.slurm.submitit_script import ScriptExecutor
+    from hpc_train.slurm.submitit_script import submit_script
 
-    batch, failure = sbatch.batch, ""
-    cluster = sbatch.executor_options.cluster
-    changes = environment_changes(os.environ, cluster, options_in(batch.text))
-    first = batch.runs[0].path
-    executor = ScriptExecutor(first, batch.script, sbatch.options, batch.arguments, changes)
+    text, cluster, failure = sbatch.batch.text, sbatch.executor_options.cluster, ""
+    changes = environment_changes(os.environ, cluster, options_in(text))
+    command = [*as_arguments(changes), *sbatch.command]
     for pause_s in (*_PAUSES_S, None):
         # Immediately before: after a kill in between, the state is unknown for two minutes.
         note()
         try:
-            return executor.run()
+            return submit_script(command, text)
         except SubmitError as refusal:
             failure, unreadable = refusal.message, refusal.transient
         if not unreadable and not transient(failure):

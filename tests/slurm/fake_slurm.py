@@ -45,7 +45,7 @@ accept() {
 }
 """
 _BODIES = {
-    "sbatch": _SBATCH + _HOOK + 'accept "$@"; echo "$job"',
+    "sbatch": _SBATCH + _HOOK + 'accept "$@"; echo "Submitted batch job $job"',
     "squeue": _HOOK + 'cat "$S/queue"',
     "sacct": _HOOK + "echo 'Slurm accounting storage is disabled' >&2; exit 1",
     "scancel": _HOOK

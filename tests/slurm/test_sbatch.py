@@ -57,7 +57,7 @@ def test_the_options_of_one_submission(tmp_path: Path) -> None:
         "--exclude=n1,n7",
     )
     assert many.options[2:] == ("--array=1,3%2", "--exclude=n1,n7")
-    assert one.command[:2] == ("sbatch", "--parsable")
+    assert one.command[0] == "sbatch"
     assert one.command[-2:] == (f"{tmp_path}/p-r1/job.sbatch", f"{tmp_path}/p-r1")
 
 
@@ -204,7 +204,7 @@ def test_what_sbatch_took_without_an_id_is_not_sent_again(slurm: FakeSlurm, tmp_
 
 
 def test_a_script_of_a_site_may_print_before_the_id(slurm: FakeSlurm, tmp_path: Path) -> None:
-    slurm.on("sbatch", "echo Welcome; echo '4711;alpha'; exit")
+    slurm.on("sbatch", "echo Welcome; echo Submitted batch job 4711 on cluster alpha; exit")
     assert job_id_for(sbatch(tmp_path, "p-r1")) == "4711"
 
 

@@ -14,8 +14,8 @@ from submitit.core import utils
 
 from hpc_train.base.errors import PlanError, SpecError, SubmitError, UnknownNameError
 from hpc_train.runs.run import RunFolder
-from hpc_train.slurm.submitit_function import FunctionJob
-from hpc_train.slurm.submitit_script import ScriptExecutor, job_id_of
+from hpc_train.slurm.submitit_script import submit_script
+from hpc_train.submissions.submitit_plugin import FunctionJob
 from tests.slurm.conftest import Fake
 from tests.slurm.fake_slurm import FakeSlurm, option
 
@@ -70,7 +70,6 @@ def test_sbatch_gets_our_script_and_the_run_folder(
     assert job.job_id == "1001"
     assert run.is_symlink()
     assert argv == [
-        "--parsable",
         f"--output={run.resolve()}/logs/job.out",
         "--comment=hpctrain",
         f"{run.resolve()}/job.sbatch",
@@ -159,28 +158,6 @@ def test_an_outer_job_leaves_no_trace(
     assert found["SBATCH_NO_REQUEUE"] == "1"
 
 
-def test_an_id_that_starts_again(executor: submitit.AutoExecutor, tmp_path: Path) -> None:
-    """A Slurm that was set up anew counts its jobs from 1."""
-    folder = tmp_path / "f"
-    (folder / "older").mkdir(parents=True)
-    (folder / "1001").symlink_to("older")
-    utils.cloudpickle_dump(("success", "old"), folder / "1001_0_result.pkl")
-    job = settled(executor).submit(print)
-    assert (folder / "1001").resolve().name != "older"
-    assert not job.paths.result_pickle.exists()
-
-
-def test_a_refused_function_leaves_nothing(
-    executor: submitit.AutoExecutor, slurm: FakeSlurm, tmp_path: Path
-) -> None:
-    settled(executor).submit(print)
-    before = left(tmp_path / "f")
-    slurm.on("sbatch", "echo 'Invalid account' >&2; exit 1")
-    with pytest.raises(utils.FailedJobError, match="Invalid account"):
-        executor.map_array(abs, [-1, -2])
-    assert left(tmp_path / "f") == before
-
-
 def test_the_watcher_asks_as_often_as_the_site_allows(
     executor: submitit.AutoExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,38 +180,21 @@ def test_a_launcher_without_ranks_is_refused(
     assert left(tmp_path / "f") == []
 
 
-def script_executor(run: RunFolder, **changes: str | None) -> ScriptExecutor:
-    return ScriptExecutor(run.path, run.script, ["--comment=c"], [str(run.path)], changes)
-
-
-def submit(asked: ScriptExecutor) -> str:
-    return asked.run()
+def submit(run: RunFolder) -> str:
+    command = ["sbatch", "--comment=c", str(run.script), str(run.path)]
+    return submit_script(command, run.script.read_text("utf-8"))
 
 
 def test_sbatch_gets_the_script_its_options_and_arguments(
     fake: Fake, run: RunFolder, tmp_path: Path
 ) -> None:
-    fake("sbatch", f'printf "%s\\n" "$@" >{tmp_path}/argv; echo "123;cluster"')
+    fake("sbatch", f'printf "%s\\n" "$@" >{tmp_path}/argv; echo Submitted batch job 123')
     before = run.script.read_bytes()
-    assert submit(script_executor(run)) == "123"
+    assert submit(run) == "123"
     argv = (tmp_path / "argv").read_text().splitlines()
-    assert argv == ["--parsable", "--comment=c", str(run.script), str(run.path)]
+    assert argv == ["--comment=c", str(run.script), str(run.path)]
     assert run.script.read_bytes() == before
-
-
-def test_nothing_else_is_left_in_the_run_folder(fake: Fake, run: RunFolder) -> None:
-    fake("sbatch", "echo 123")
-    submit(script_executor(run))
     assert sorted(path.name for path in run.path.iterdir()) == ["job.sbatch", "logs"]
-
-
-def test_the_environment_is_changed_for_sbatch_alone(
-    fake: Fake, run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    fake("sbatch", f'echo "${{SLURM_JOB_ID-none}} $SLURM_CONF" >{tmp_path}/seen; echo 1')
-    submit(script_executor(run, SLURM_JOB_ID=None, SLURM_CONF="/a b"))
-    assert (tmp_path / "seen").read_text() == "none /a b\n"
 
 
 @pytest.mark.parametrize("body", ["echo 'sbatch: error: no' >&2; exit 1", "echo what"])
@@ -243,17 +203,9 @@ def test_a_refusal_is_an_error_and_leaves_nothing(
 ) -> None:
     fake("sbatch", body)
     with pytest.raises(SubmitError, match="no"):
-        submit(script_executor(run))
+        submit(run)
     assert sorted(path.name for path in run.path.iterdir()) == ["job.sbatch", "logs"]
     assert capfd.readouterr().err == ""
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["17", "17;alpha", "Welcome to Alpha\n17", b"17\n", "17\nThank you", "Submitted batch job 17"],
-)
-def test_an_id_is_read_from_what_sbatch_prints(text: str | bytes) -> None:
-    assert job_id_of(text) == "17"
 
 
 def test_importing_it_adds_no_log_handlers() -> None:

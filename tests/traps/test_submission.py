@@ -12,7 +12,7 @@ from hpc_train.runs.run import JobState, SlurmEndpoint
 from hpc_train.runs.run_state import job_state
 from hpc_train.slurm.job_states import parse_queue, sacct, squeue
 from hpc_train.slurm.sbatch import test_only as verdict
-from hpc_train.slurm.submitit_script import job_id_of
+from hpc_train.slurm.submitit_script import submit_script
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.traps.made import BELOW_SRUN, LAUNCHERS, SITE, argv, planned, script
 
@@ -62,9 +62,10 @@ def test_f34_interfaces_come_from_the_profile_alone() -> None:
         assert env["NCCL_SOCKET_IFNAME"] == value
 
 
-@pytest.mark.parametrize("said", ["17", "17;alpha", "Hello\n17;alpha\n"])
-def test_f35_the_id_is_read_without_its_cluster(said: str) -> None:
-    assert job_id_of(said) == "17"
+@pytest.mark.parametrize("said", ["job 17", "job 17 on cluster alpha", "job 17; echo Thank you"])
+def test_f35_the_id_is_read_without_its_cluster(slurm: FakeSlurm, said: str) -> None:
+    slurm.on("sbatch", f"echo Hello; echo Submitted batch {said}; exit")
+    assert submit_script(["sbatch", "j"], "") == "17"
 
 
 def test_f36_sbatch_is_asked_before_it_is_used(slurm: FakeSlurm, tmp_path: Path) -> None:
