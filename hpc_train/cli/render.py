@@ -66,7 +66,6 @@ def render(
     if (templates or runtime) and output is not None:
         raise click.UsageError("--show-template and --runtime print; leave out --output")
     prepared = prepare_and_warn(file, arguments, site, given)
-    _warn_of_place(prepared)
     if templates:
         _echo_templates(prepared)
     elif runtime:
@@ -79,15 +78,6 @@ def render(
         echo_scripts(prepared)
     else:
         _write_scripts(prepared, output)
-
-
-def _warn_of_place(prepared: Prepared) -> None:
-    """Warn about a folder that `submit` refuses; the script may be copied elsewhere."""
-    from hpc_train.scripts.prepare import place_problem
-
-    problem = place_problem(prepared)
-    if problem:
-        click.echo(f"hpctrain: warning: {problem}", err=True)
 
 
 def echo_scripts(prepared: Prepared) -> None:

@@ -1,4 +1,4 @@
-"""The maximum cost of plans, and its limits: those of the user, and those of a site for a study."""
+"""The maximum cost of plans, and the limit that the user sets."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import Value
-from hpc_train.jobs.study import Study
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import TURN_S
-from hpc_train.sites.profile import Reporting, SiteProfile, SourcedSite
+from hpc_train.sites.profile import Reporting, SiteProfile
 
 
 class Cost(Value, frozen=True, kw_only=True):
@@ -105,38 +104,4 @@ def check_budget(cost: Cost, max_gpu_hours: float | None) -> None:
         raise PlanError(
             f"--max-gpu-hours {max_gpu_hours:g}: {cost}",
             "fewer repetitions or points, a shorter --time, or a larger limit",
-        )
-
-
-def check_study(study: Study, plans: Sequence[LaunchPlan], site: SourcedSite) -> None:
-    """Check a study against the site's limits; `plans` are those of its points.
-
-    Raises:
-        PlanError: with the limit's place.
-    """
-    limits = site.value.limits
-    runs = [plan for plan in plans for _ in range(study.spec.repetitions)]
-    nodes = max((plan.topology.nodes for plan in plans), default=0)
-    _check(site, "max_study_jobs", len(runs), f"{len(plans)} points x {study.spec.repetitions}")
-    _check(site, "max_study_nodes", nodes, "the largest run")
-    if limits.max_study_gpu_hours is None or not any(p.topology.gpus_per_node for p in plans):
-        return
-    cost = cost_of(runs)
-    if cost.gpu_hours is None:
-        raise PlanError(
-            f"{site.near('limits.max_study_gpu_hours')}: {site.value.name} limits the GPU-hours "
-            f"of a study, but this one is {cost}",
-            "add `time:` to the job's resources, or --time 1h",
-        )
-    _check(site, "max_study_gpu_hours", cost.gpu_hours, "every run until its time limit")
-
-
-def _check(site: SourcedSite, key: str, wanted: float, what: str) -> None:
-    most = getattr(site.value.limits, key)
-    if most is not None and wanted > most:
-        raise PlanError(
-            f"{site.near(f'limits.{key}')}: {site.value.name} allows a study "
-            f"{key.removeprefix('max_study_').replace('_', ' ')} = {most}, but this one has "
-            f"{wanted:g} ({what})",
-            "fewer repetitions or points, smaller or shorter runs",
         )

@@ -14,7 +14,7 @@ from hpc_train.base.files import files_in, open_regular
 from hpc_train.base.node_names import host_name
 from hpc_train.base.value import Value
 from hpc_train.jobs.job import RESUBMIT
-from hpc_train.runs.run import Run, SlurmEndpoint
+from hpc_train.runs.run import Run
 
 
 def recorded_nodes(run: Run) -> str:
@@ -40,7 +40,8 @@ def nodes_of(run: Run | None) -> tuple[str, ...]:
     return tuple(sorted(names)) if len(names) == manifest.plan.topology.nodes else ()
 
 
-_DEFAULT = SlurmEndpoint()
+# A node is repaired or replaced; what failed on it before says nothing then.
+_REMEMBERED_S = 7 * 86400.0
 # A program fails on any node: one failure is no evidence against its node.
 _OFTEN = 2
 
@@ -56,15 +57,14 @@ class NodeFault(Value, frozen=True, kw_only=True):
 
 
 def node_faults(runs: Sequence[Run], now: float) -> dict[str, tuple[NodeFault, ...]]:
-    """Return the faults that the site of their run remembers, by node, the latest first.
+    """Return the faults of the last seven days, by node, the latest first.
 
     The nodes with most of them are first.
     """
     by_node: dict[str, list[NodeFault]] = defaultdict(list)
     for run in runs:
-        remembered_s = (run.submission.cluster if run.submission else _DEFAULT).nodes_remembered_s
         for fault in _faults(run):
-            if now - fault.time < remembered_s:
+            if now - fault.time < _REMEMBERED_S:
                 by_node[fault.node].append(fault)
     order = sorted(by_node, key=lambda node: (-len(by_node[node]), node))
     return {node: tuple(sorted(by_node[node], key=lambda fault: -fault.time)) for node in order}

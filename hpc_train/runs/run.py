@@ -79,15 +79,14 @@ class SlurmEndpoint(Value, frozen=True, kw_only=True):
 
     `conf` is the slurm.conf that its commands need, if they do not find it themselves; `clusters`
     are those of a multi-cluster site, `` means the default one, None that of the shell. It is
-    queried at most every `poll_s` seconds; a failure says something of a node for
-    `nodes_remembered_s` seconds.
+    queried at most every `poll_s` seconds.
     """
 
     conf: str | None = None
     clusters: str | None = None
     poll_s: float = 30.0
-    # A node is repaired or replaced; what failed on it before says nothing then.
-    nodes_remembered_s: float = 7 * 86400.0
+    # In submission.json of earlier versions.
+    nodes_remembered_s: float = 0.0
 
 
 class Submission(Value, frozen=True, kw_only=True):

@@ -162,12 +162,6 @@ def prepare(request: Request) -> Prepared:
     if nested:
         _check_nested(request.path, [*sites.values()])
     prepared, refused = prepare_points(points, sites, nested=nested, plain=request.plain)
-    if study is not None:
-        from hpc_train.plans.cost import check_study
-
-        for site in sites.values():
-            plans = [point.plan for point in prepared if point.place is site]
-            check_study(study, plans, site.site)
     name = study.spec.name if study else prepared[0].plan.name
     warnings = [*_warnings(points, prepared, refused, [*sites.values()])]
     script = None
@@ -363,16 +357,6 @@ def _prepared_site(choice: SiteChoice, profile: Path, site: Sourced[SiteProfile]
         # By the path as it was found: an absolute one may be of any layer.
         notices=announcement(choice.name, profile),
     )
-
-
-def place_problem(prepared: Prepared) -> str:
-    """Return why jobs cannot be submitted from this folder, or an empty string."""
-    bound = [one.site for one in prepared.sites if one.site.value.submit_from is not None]
-    if not bound:
-        return ""
-    from hpc_train.sites.submit_folder import wrong_place
-
-    return next(filter(None, map(wrong_place, bound)), "")
 
 
 def _sites_of_study(points: Sequence[Point], option: str | None) -> dict[str, PreparedSite]:

@@ -26,7 +26,7 @@ from hpc_train.base.variable_names_and_secrets import (
     why_not_empty,
 )
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.merge import Part, locked_keys, read_profile
+from hpc_train.sites.merge import read_profile
 from hpc_train.sites.partition import ANY, HOST_METHOD, EnvBlock, Network, Partition, Qos
 from hpc_train.sites.profile import SiteProfile, SourcedSite
 from hpc_train.sites.search import find_profile
@@ -315,7 +315,6 @@ def check_words(site: SourcedSite) -> None:
             )
     _check_launcher_names(site)
     _check_qos(site)
-    locked_keys(Part({"locked": list(site.value.locked) or None}, site.origins))
 
 
 def _options(profile: SiteProfile) -> Iterator[tuple[str, str]]:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import inspect as kinds
-
 from hpc_train.base.errors import SiteProfileError, nearest, newer_version
 from hpc_train.base.yamlfile import join, lookup, read
-from hpc_train.sites.profile import SCHEMA, SiteProfile
+from hpc_train.sites.profile import SCHEMA
 from hpc_train.sites.search import (
     files_named,
     label_of,
-    layer_of,
     profile_files,
-    system_files,
     without_links,
 )
 
 BY_NAME = ("partitions", "qos")
 APPENDED = ("env_blocks", "sources")
 # Keys on the file itself are not inherited.
-OWN = ("extends", "family", "locked", "verified_on")
+OWN = ("extends", "family", "verified_on")
 
 
 class Part(NamedTuple):
@@ -134,72 +130,6 @@ def _note(part: Part, at: str, origins: dict[str, str]) -> None:
     origins[at] = _place(part)
 
 
-def check_locks(whole: Part, locking: Iterable[Part]) -> None:
-    """Check a profile against the locks of system profiles with its name.
-
-    Raises:
-        SiteProfileError: a locked value differs, or a locked name is not a key.
-    """
-    for part in locking:
-        for key, lock in locked_keys(part):
-            ours, place = find(whole, key)
-            theirs, _ = find(part, key)
-            if ours != theirs:
-                raise SiteProfileError(
-                    f"{place}: {key} = {_shown(ours)}, but the system's profile locks it at "
-                    f"{_shown(theirs)} ({lock})",
-                    "remove the line, or ask the administrators of the system",
-                )
-
-
-def locked_keys(part: Part) -> tuple[tuple[str, str], ...]:
-    """Return the keys that a file locks, with their origins.
-
-    Raises:
-        SiteProfileError: it is not a list of keys of a profile.
-    """
-    keys = part.values.get("locked")
-    if keys is None:
-        return ()
-    place = part.origins.get("locked", part.origins[""])
-    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise SiteProfileError(f"{place}: locked: must be a list of keys: [account, limits]")
-    for key in keys:
-        if not is_key(key):
-            raise SiteProfileError(
-                f"{place}: locked: {key!r} is not a key of a profile", "hpctrain site schema"
-            )
-    return tuple((key, part.origins.get(f"locked.{i}", place)) for i, key in enumerate(keys))
-
-
-def is_key(key: str) -> bool:
-    """Whether a key exists in the schema; items of lists are addressed by name."""
-    info: Any = kinds.type_info(SiteProfile)
-    for word in key.split("."):
-        info = _below(info, word)
-        if info is None:
-            return False
-    return True
-
-
-def _below(info: Any, word: str) -> Any:
-    """Return the type below a key; None if there is none."""
-    info = _bare(info)
-    if isinstance(info, kinds.StructType):
-        return next((field.type for field in info.fields if field.name == word), None)
-    if isinstance(info, kinds.DictType):
-        return info.value_type
-    return info.item_type if isinstance(info, kinds.VarTupleType) else None
-
-
-def _bare(info: Any) -> Any:
-    if isinstance(info, kinds.Metadata):
-        return _bare(info.type)
-    if isinstance(info, kinds.UnionType):
-        return _bare(next(one for one in info.types if not isinstance(one, kinds.NoneType)))
-    return info
-
-
 def find(part: Part, key: str) -> tuple[Any, str]:
     """Return the value of a key and its origin; items of lists are addressed by name."""
     values, path, place = part.values, "", part.origins[""]
@@ -213,38 +143,19 @@ def find(part: Part, key: str) -> tuple[Any, str]:
     return values, place
 
 
-def _shown(value: Any) -> str:
-    text = "nothing" if value is None else repr(value)
-    return text if len(text) < 200 else f"{text[:200]}…"
-
-
 LONGEST = 8
 
 
 def read_profile(path: Path) -> Part:
-    """Read a profile and what it extends, and check the keys that the administrator has locked.
+    """Read a profile and merge it with what it extends.
 
     Raises:
-        SiteProfileError: a file is invalid, the parent is missing, a profile extends itself, or a
-        locked value differs.
+        SiteProfileError: a file is invalid, the parent is missing, or a profile extends itself.
     """
-    chain = lineage(path)
-    whole = _laid(chain)
-    if layer_of(path) != "system":
-        names = dict.fromkeys(file.path.stem for file in chain)
-        locking = [file for name in names for file in system_files(name)]
-        check_locks(whole, [_laid(lineage(file), locked=True) for file in locking])
-    return whole
-
-
-def _laid(chain: Sequence[File], *, locked: bool = False) -> Part:
-    """Merge the files; optionally keep the locks of the first one."""
-    whole = chain[-1].part
-    for file in reversed(chain[:-1]):
+    *children, root = lineage(path)
+    whole = root.part
+    for file in reversed(children):
         whole = overlay(whole, file.part)
-    if locked and "locked" in chain[0].part.values:
-        origins = {**chain[0].part.origins, **whole.origins}
-        return Part({**whole.values, "locked": chain[0].part.values["locked"]}, origins)
     return whole
 
 

@@ -170,10 +170,6 @@ class Lifecycle(Value, frozen=True, kw_only=True):
         Duration | None,
         Meta(description="Time before the end at which the site recommends a signal."),
     ] = None
-    forget_nodes_after: Annotated[
-        Duration | None,
-        Meta(description="Time after which a failure says nothing of its node; default: 7d."),
-    ] = None
     note: Annotated[str | None, Meta(description="Further information.")] = None
 
 
@@ -314,15 +310,6 @@ class Limits(Value, frozen=True, kw_only=True):
     max_submit_jobs: Annotated[
         Jobs | None, Meta(description="Jobs in the queue at once; each array element counts.")
     ] = None
-    max_study_jobs: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="Runs of one study.")
-    ] = None
-    max_study_gpu_hours: Annotated[
-        Jobs | None, Meta(description="GPU-hours of one study, from the time limits of its runs.")
-    ] = None
-    max_study_nodes: Annotated[Nodes | None, Meta(description="Nodes of one run of a study.")] = (
-        None
-    )
 
 
 class Expected(Value, frozen=True, kw_only=True):
@@ -383,10 +370,6 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         Meta(description="Of the profile; default: that of the weakest source."),
     ] = None
     sources: Annotated[tuple[Source, ...], Meta(description="Where the facts come from.")] = ()
-    locked: Annotated[
-        tuple[ProfileKey, ...],
-        Meta(description="Keys that no profile above this one may change; below /etc/hpctrain."),
-    ] = ()
     detect: Annotated[Detect | None, Meta(description="Rules that detect the site's hosts.")] = None
     scheduler: Annotated[
         str, Meta(description="`local`, `slurm`, `hosts`, or the name of an added executor.")
@@ -419,7 +402,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = "default"
     partitions: Annotated[tuple[Partition, ...], Meta(description="Queues and nodes.")] = ()
     qos: Annotated[tuple[Qos, ...], Meta(description="Qualities of service.")] = ()
-    limits: Annotated[Limits, Meta(description="Limits of one user and of one study.")] = Limits()
+    limits: Annotated[Limits, Meta(description="Limits of one user.")] = Limits()
     gpu_request: Annotated[
         Literal["gpus-per-node", "gres", "gpus", "gpus-per-task", "none"],
         Meta(description="Slurm option that requests GPUs; none: the partition allocates them."),
@@ -473,9 +456,6 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         tuple[EnvBlock, ...], Meta(description="More variables, each block for some jobs.")
     ] = ()
     storage: Annotated[dict[str, Storage], Meta(description="Name -> file system.")] = {}
-    submit_from: Annotated[
-        OneLine | None, Meta(description="The folder that jobs must be submitted from: $SCRATCH.")
-    ] = None
     internet: Annotated[Internet | None, Meta(description="Internet access of the nodes.")] = None
     lifecycle: Annotated[Lifecycle | None, Meta(description="Actions of the site on jobs.")] = None
     preflight: Annotated[

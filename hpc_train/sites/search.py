@@ -76,14 +76,6 @@ def files_named(name: str) -> Iterator[Path]:
                 yield path
 
 
-def system_files(name: str) -> Iterator[Path]:
-    """Yield the files with that name of the machine's administrators."""
-    for folder in _places(system_folder()):
-        for path in (folder / f"{name}.yaml", folder / FAMILIES / f"{name}.yaml"):
-            if path.is_file():
-                yield path
-
-
 def profile_files() -> Iterator[Path]:
     """Yield every profile file on the search path, sorted by name."""
     found: dict[str, Path] = {}

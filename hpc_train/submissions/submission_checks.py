@@ -20,7 +20,6 @@ from hpc_train.runs.run_folders import is_run
 from hpc_train.runs.run_states import executor_of, runs_below
 from hpc_train.scripts.prepare import Prepared, PreparedPoint
 from hpc_train.sites.profile import SiteProfile
-from hpc_train.sites.submit_folder import check_place
 
 # Directives are in the first lines of a script.
 _HEAD = 4096
@@ -82,13 +81,11 @@ def check_checkpoint_folders(prepared: Prepared) -> None:
 
 
 def check_site(site: Sourced[SiteProfile]) -> None:
-    """Check the folder of the submission, and whether this host can submit to the scheduler.
+    """Check whether this host can submit to the scheduler.
 
     Raises:
-        SiteProfileError: its commands do not exist here. PlanError: the site requires another
-        folder.
+        SiteProfileError: its commands do not exist here.
     """
-    check_place(site)
     executor_of(site.value.scheduler).refuse(site)
 
 

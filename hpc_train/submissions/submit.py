@@ -269,9 +269,6 @@ def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEnd
     reached = SlurmEndpoint(conf=conf, clusters=clusters or shell)
     if profile.poll is not None:
         reached = msgspec.structs.replace(reached, poll_s=float(profile.poll))
-    forgotten = profile.lifecycle.forget_nodes_after if profile.lifecycle else None
-    if forgotten is not None:
-        reached = msgspec.structs.replace(reached, nodes_remembered_s=float(forgotten))
     return reached
 
 

@@ -16,8 +16,6 @@ from hpc_train.runs.run import (
     JobStatus,
     Run,
     RunFolder,
-    SlurmEndpoint,
-    Submission,
 )
 
 NOW = 1e9
@@ -52,15 +50,6 @@ def run(run_id: str, host: str = "", code: int = 1, lost: bool = False, **status
     ],
 )
 def test_nodes_that_a_retry_leaves_out(runs: list[Run], bad: tuple[str, ...]) -> None:
-    assert bad_nodes(node_faults(runs, NOW)) == bad
-
-
-@pytest.mark.parametrize(("days", "bad"), [(1, ()), (3, ("n1",))])
-def test_the_site_says_how_long_a_failure_counts(days: int, bad: tuple[str, ...]) -> None:
-    cluster = SlurmEndpoint(nodes_remembered_s=days * DAY_S)
-    sent = Submission(executor="slurm", native_id="1", submitted="", cluster=cluster)
-    runs = [run(name, "n1", ended=NOW - 2 * DAY_S) for name in ("a", "b")]
-    runs = [msgspec.structs.replace(one, submission=sent) for one in runs]
     assert bad_nodes(node_faults(runs, NOW)) == bad
 
 

@@ -1,4 +1,4 @@
-"""`extends`: a profile over its parents, and what the system has locked."""
+"""`extends`: a profile over its parents."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_each_value_has_the_line_that_it_comes_from(site: Sourced[SiteProfile]) 
 
 
 def test_what_a_file_says_of_itself_is_not_handed_down(site: Sourced[SiteProfile]) -> None:
-    assert (site.value.family, site.value.extends, site.value.locked) == (False, "family", ())
+    assert (site.value.family, site.value.extends) == (False, "family")
 
 
 def test_a_family_is_no_site(site: Sourced[SiteProfile]) -> None:
@@ -128,67 +128,14 @@ def test_a_newer_schema_is_named_as_such(here: Path) -> None:
         load_site("a")
 
 
-def test_the_system_locks_a_key(here: Path) -> None:
-    (here / "own/families/family.yaml").write_text(FAMILY)
-    (here / "system/site_profiles/mine.yaml").write_text(
-        CHILD + "limits: {max_study_jobs: 50}\nlocked: [limits.max_study_jobs, partitions.large]\n"
-    )
-    own = here / "own/mine.yaml"
-    own.write_text("schema: 1\nname: mine\nextends: mine\nenv: {X: 1}\n")
-    assert load_site("mine").value.env["X"] == "1"
-    own.write_text(CHILD + "limits: {max_study_jobs: 5000}\n")
-    with pytest.raises(SiteProfileError) as failure:
-        load_site("mine")
-    assert "max_study_jobs = 5000, but the system's profile locks it at 50" in str(failure.value)
-    assert f"{own}:11" in str(failure.value)
-    assert "system/site_profiles/mine.yaml:12" in str(failure.value)
-    own.write_text(
-        "schema: 1\nname: mine\nextends: mine\npartitions: [{name: large, max_nodes: 9}]"
-    )
-    with pytest.raises(SiteProfileError, match=r"partitions\.large = "):
-        load_site("mine")
-
-
-@pytest.fixture
-def policy(here: Path) -> Path:
-    """Facts and policy of a system, in two files; return the policy."""
+def test_a_system_may_keep_facts_and_policy_in_two_files(here: Path) -> None:
     facts = FAMILY.replace("family: true\n", "").replace("name: family", "name: pol")
     (here / "system/site_profiles/pol.yaml").write_text(facts)
-    file = here / "system/pol.yaml"
-    file.write_text(
-        "schema: 1\nname: pol\nextends: pol\naccount: {required: true}\nlocked: [account]\n"
-    )
-    return file
-
-
-def test_a_system_may_keep_facts_and_policy_in_two_files(policy: Path, here: Path) -> None:
-    assert load_site("pol").value.account.required
+    policy = "schema: 1\nname: pol\nextends: pol\n"
+    (here / "system/pol.yaml").write_text(f"{policy}account: {{required: true}}\n")
     assert not load_site(str(here / "system/site_profiles/pol.yaml")).value.account.required
-    (here / "own/pol.yaml").write_text("schema: 1\nname: pol\nextends: pol\nenv: {X: 1}\n")
+    (here / "own/pol.yaml").write_text(f"{policy}env: {{X: 1}}\n")
     assert load_site("pol").value.account.required
-    (here / "own/pol.yaml").write_text(
-        "schema: 1\nname: pol\nextends: pol\naccount: {required: false}\n"
-    )
-    with pytest.raises(SiteProfileError, match=r"account = .* locks it at .*system/pol\.yaml:5"):
-        load_site("pol")
-
-
-@pytest.mark.parametrize(
-    ("locked", "message"),
-    [
-        ("5", "must be a list of keys"),
-        ("account", "must be a list of keys"),
-        ("[5]", "must be a list of keys"),
-        ("[5, {a: b}]", "must be a list of keys"),
-        ("[limits.max_study_job]", "'limits.max_study_job' is not a key of a profile"),
-        ("[partitions.gpu.max_tim]", "is not a key of a profile"),
-    ],
-)
-def test_what_is_locked_must_be_keys(policy: Path, here: Path, locked: str, message: str) -> None:
-    policy.write_text(policy.read_text().replace("[account]", locked))
-    (here / "own/pol.yaml").write_text("schema: 1\nname: pol\nextends: pol\n")
-    with pytest.raises(SiteProfileError, match=rf"system/pol\.yaml:5: locked: .*{message}"):
-        load_site("pol")
 
 
 @pytest.mark.parametrize(
@@ -208,25 +155,6 @@ def test_a_parent_of_another_kind_is_refused(
     (here / "own/a.yaml").write_text(f"schema: 1\nname: a\nextends: family\n{child}\n")
     with pytest.raises(SiteProfileError, match=rf"own/a\.yaml:4: {message}"):
         load_site("a")
-
-
-def test_a_family_of_the_system_locks_too(here: Path) -> None:
-    (here / "system/site_profiles/families").mkdir()
-    (here / "system/site_profiles/families/family.yaml").write_text(f"{FAMILY}locked: [env]\n")
-    (here / "own/a.yaml").write_text("schema: 1\nname: a\nextends: family\npoll: 60s\n")
-    assert load_site("a").value.poll == 60
-    (here / "own/a.yaml").write_text("schema: 1\nname: a\nextends: family\nenv: {A: 2}\n")
-    with pytest.raises(SiteProfileError, match=r"env = .*locks it at .*families/family"):
-        load_site("a")
-
-
-def test_what_a_parent_locks_binds_those_of_its_own_name(here: Path) -> None:
-    system = here / "system/site_profiles"
-    base = FAMILY.replace("family: true\n", "").replace("name: family", "name: base")
-    (system / "base.yaml").write_text(f"{base}locked: [description]\n")
-    (system / "mine.yaml").write_text("schema: 1\nname: mine\nextends: base\n")
-    (here / "own/mine.yaml").write_text(base.replace("base", "mine").replace("a family", "my own"))
-    assert load_site("mine").value.description == "my own"
 
 
 def test_a_folder_called_as_ours_is_not_ours(here: Path) -> None:

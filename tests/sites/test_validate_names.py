@@ -30,7 +30,6 @@ LAUNCHERS = "launchers: {default: srun, allowed: [srun]}\n"
             "unknown qos 'nope'; did you mean 'note'",
         ),
         ("required: [account]\nforbidden: {account: no}", "account is required, but forbidden"),
-        ("locked: [accout]", "'accout' is not a key of a profile"),
     ],
 )
 def test_a_word_that_nobody_knows(tmp_path: Path, text: str, message: str) -> None:
@@ -54,7 +53,7 @@ def test_words_of_other_tools_may_be_forbidden(tmp_path: Path) -> None:
     path.write_text(
         f"{SITE}{text}qos: [{{name: a}}, {{name: '*'}}]\n"
         "partitions: [{name: p, select: {qos: b}}]\n"
-        "account: {pattern: 'proj[0-9]{4}(_g)?'}\nlocked: [account, partitions.p.max_time, env.X]\n"
+        "account: {pattern: 'proj[0-9]{4}(_g)?'}\n"
     )
     assert "mpiexec" in load_site(str(path)).value.launchers.forbidden
 

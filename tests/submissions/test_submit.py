@@ -24,8 +24,7 @@ from hpc_train.runs.run import PROFILE, JobState, JobStatus, Manifest
 from hpc_train.runs.run_queue import FOLDER, is_held
 from hpc_train.runs.run_states import cancel, runs_below
 from hpc_train.scripts.prepare import Prepared, Request, prepare
-from hpc_train.sites.load import load_site
-from hpc_train.submissions.submit import batch_of, cluster_of, submit
+from hpc_train.submissions.submit import batch_of, submit
 from tests.submissions.waiting import finished, wait_for
 
 Prepare = Callable[..., Prepared]
@@ -259,13 +258,6 @@ def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile
     assert allocation is not None
     assert allocation.text == prepared.allocation.text
     assert allocation.template_digest == prepared.allocation.template_digest
-
-
-@pytest.mark.parametrize(("lines", "days"), [("", 7), ("lifecycle: {forget_nodes_after: 2d}\n", 2)])
-def test_how_long_a_failure_of_a_node_counts(tmp_path: Path, lines: str, days: int) -> None:
-    (tmp_path / "mine.yaml").write_text(SITE + lines)
-    site = load_site(str(tmp_path / "mine.yaml"))
-    assert cluster_of(site.value).nodes_remembered_s == days * 86400
 
 
 PRINTS = "import json; print('@hpct', json.dumps(dict(samples_per_second=10, global_batch_size=8)))"
