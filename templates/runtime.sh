@@ -100,6 +100,7 @@ hpctrain_start() {
   # The variables of an outer job describe other ranks.
   unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK NNODES MASTER_ADDR MASTER_PORT
   HPCTRAIN_RUN=$1
+  [ "$hpctrain_scheduler:$hpctrain_job" != pbs: ] || { echo "hpctrain: this shell is in no job of PBS; submit the script with qsub" >&2; exit 1; }
   [ -d "${HPCTRAIN_RUN:-.}" ] || { echo "hpctrain: $HPCTRAIN_RUN does not exist on $HOSTNAME; the results must be on a file system that all nodes share (--results DIR)" >&2; exit 1; }
   if [ -n "${hpctrain_once-}" ] && [ -n "$hpctrain_task" ] && [ -e "$HPCTRAIN_RUN/status.json" ]; then
     # PBS may start a job of an array again after the loss of a node: the measurements of two starts would be mixed.
@@ -377,7 +378,7 @@ hpctrain_require() {
     exit 127
   fi
   if [ $# -eq 2 ] && ! "$1" -c 'import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)' "$2"; then
-    echo "hpctrain: $1 ($(command -v -- "$1")) on $HOSTNAME has no $2" >&2
+    echo "hpctrain: $1 ($(command -v -- "$1")) on $HOSTNAME has no $2; install it there, or load it with modules: or setup: in the job or the site profile" >&2
     exit 127
   fi
 }

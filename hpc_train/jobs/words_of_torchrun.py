@@ -77,13 +77,24 @@ def _found(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         if lookup(data, key) is not None:
             yield key, "a job has no such key", hint
     resources = data.get("resources")
-    for key, value in data.items():
-        word = key.replace("-", "_")
-        if (ours := word if word in keys_of(Resources) else _WORDS.get(word)) and word != "tasks":
-            yield key, f"write resources.{ours}", f"resources: {{{ours}: {value}}}{_each(ours)}"
+    yield from _outside(data)
     for key, value in resources.items() if isinstance(resources, dict) else ():
         if ours := _WORDS.get(key.replace("-", "_")):
             yield f"resources.{key}", f"write resources.{ours}", f"{ours}: {value}{_each(ours)}"
+
+
+def _outside(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the keys of `resources` that stand beside it, all at once."""
+    found = {}
+    for key in data:
+        word = key.replace("-", "_")
+        if (ours := word if word in keys_of(Resources) else _WORDS.get(word)) and word != "tasks":
+            found[ours] = key
+    if found:
+        first = next(iter(found))
+        pairs = ", ".join(f"{ours}: {data[key]}" for ours, key in found.items())
+        why = f"write {', '.join(f'resources.{ours}' for ours in found)}"
+        yield found[first], why, f"resources: {{{pairs}}}{_each(first)}"
 
 
 def _each(key: str) -> str:
