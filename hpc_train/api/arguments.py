@@ -58,7 +58,6 @@ class JobKeys(TypedDict, total=False):
     trainer: Mapping[str, Any] | None
     lifecycle: Mapping[str, Any] | None
     workdir: str | None
-    sites: Mapping[str, Mapping[str, Any]]
 
 
 def keyword_request(

@@ -279,7 +279,7 @@ def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     show_warnings()
     with busy("submitting"):
         done = submit(prepared, results, sys.argv, say)
-    if not (prepared.first.batch.this_machine if wait is None else wait):
+    if not (prepared.site.batch.this_machine if wait is None else wait):
         announce(done, as_json=False)
         return
     known = {run.folder.run_id: run.state for run in done.kept}

@@ -132,7 +132,7 @@ def _print_text(checked: dict[Path, Checked]) -> None:
     if not checked:
         return
     places = f"{len(checked)} file{'s' * (len(checked) != 1)}"
-    sites = dict.fromkeys(site for one in checked.values() for site in one.sites)
+    sites = dict.fromkeys(one.site for one in checked.values() if one.site)
     places += f", jobs as rendered for {', '.join(sites)}" if sites else ""
     click.echo(f"hpctrain: {', '.join(counts_text) or 'nothing found'} in {places}", err=True)
 

@@ -214,19 +214,13 @@ def explain(
 def _of_file(
     file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
 ) -> list[tuple[str, Sequence[Explained]]]:
-    """Explain the job, or the first point of a study at each site."""
+    """Explain the job, or the first point of a study."""
     from hpc_train.scripts.explain import explain as explain_plan
 
     prepared = prepare_and_warn(file, arguments, site, given)
-    parts: list[tuple[str, Sequence[Explained]]] = []
-    for place in prepared.sites:
-        points = prepared.points_at(place)
-        if not points:
-            continue
-        at = f" at {place.name}" if len(prepared.sites) > 1 else ""
-        title = f"{points[0].stem}: the first of {len(points)} points{at}" if prepared.study else ""
-        parts.append((title, explain_plan(points[0].plan, place.site)))
-    return parts
+    first, number = prepared.points[0], len(prepared.points)
+    title = f"{first.stem}: the first of {number} points" if prepared.study else ""
+    return [(title, explain_plan(first.plan, prepared.site.site))]
 
 
 def _refuse_options(site: str | None, given: dict[str, Any]) -> None:

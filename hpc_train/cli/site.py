@@ -154,7 +154,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         file = write_smoke_job(Path(folder))
         prepared = _prepared(file, site, given)
-    profile = prepared.first.site.value
+    profile = prepared.site.site.value
     run = _run(prepared, results)
     with busy("reading the logs of the job"):
         smoke = read_smoke(run, profile, datetime.date.today().isoformat())
@@ -163,7 +163,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     if smoke.warnings and not update:
         raise SystemExit(1)
     if update or not any(same_kind(one, smoke.expected) for one in stored):
-        stored_in = save_result(profile, prepared.first.profile, smoke.expected)
+        stored_in = save_result(profile, prepared.site.profile, smoke.expected)
         say(f"stored as tests.expect in {stored_in}")
 
 

@@ -1,6 +1,6 @@
 """JobSpec: a job, independent of the scheduler."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -320,13 +320,6 @@ class JobSpec(Value, frozen=True, kw_only=True):
     workdir: Annotated[
         str | None,
         Meta(description="Working folder, relative to this file; default: the current folder."),
-    ] = None
-    sites: Annotated[
-        dict[str, dict[str, Any]] | None,
-        Meta(
-            description="Name of a site -> keys of the job that apply only there; they take "
-            "precedence over the job's own."
-        ),
     ] = None
 
 

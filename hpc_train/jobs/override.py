@@ -11,7 +11,7 @@ from hpc_train.base.errors import SpecError, nearest
 from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import value_of
 from hpc_train.jobs.job import Container, Elastic, JobLifecycle, JobSpec, Resources, TrainerOptions
-from hpc_train.jobs.study import SITE_AXIS, SIZE_AXES
+from hpc_train.jobs.study import SIZE_AXES
 
 _INNER: dict[str, type[Value]] = {
     "resources": Resources,
@@ -23,8 +23,6 @@ _INNER: dict[str, type[Value]] = {
 # The values of these options are text, even if they look like a number.
 _TEXTS = ("name", "launcher", "partition", "account", "qos", "constraint")
 
-# Not below `_INNER`: its keys are names of sites, and below these, keys of a job.
-SITES = "sites"
 _SIZES = re.compile(r"\d{1,6}(?: ?, ?\d{1,6})+,?")
 # A number, also with the type of GPU; what else has digits was meant as several sizes.
 _NO_LIST = re.compile(r"[-+]?\d*|.*[A-Za-z].*", re.DOTALL)
@@ -86,11 +84,6 @@ def has_sizes(override: Override) -> bool:
     return is_size and bool(_SIZES.fullmatch(str(override.value)))
 
 
-def is_of_site(override: Override) -> bool:
-    """Whether an option sets a key of one site: `--set sites.polaris.account=abc`."""
-    return override.key.partition(".")[0] == SITES
-
-
 def full_key(key: str) -> str:
     """Return the job's dotted key for a key or its short form (`nodes` -> `resources.nodes`)."""
     head = key.partition(".")[0]
@@ -112,17 +105,11 @@ def check_key(key: str, where: str) -> None:
         raise SpecError(
             f"{where}: name one key: resources.{', resources.'.join(keys_of(Resources))}"
         )
-    if key == SITE_AXIS:
+    if key == "site":
         raise SpecError(
             f"{where}: the site of a run is no key of its job",
-            "--site NAME chooses one; in a study, axes: {site: [NAME, NAME]} compares several",
+            "--site NAME chooses one; hpctrain report A B compares the results of several",
         )
-    if head == SITES:
-        # Its name is checked with those of the file.
-        inside = rest.partition(".")[2]
-        if inside and inside != "resources":
-            check_key(inside, where)
-        return
     inner = _INNER.get(head)
     known = keys_of(inner) if inner and rest else keys_of(JobSpec)
     # An item of a list has a number.

@@ -1,7 +1,4 @@
-"""A file or a command -> the points of a study, or the only one of a job.
-
-A site is asked only for its name, and only by a job that has keys for some sites.
-"""
+"""A file or a command -> the points of a study, or the only one of a job."""
 
 from __future__ import annotations
 
@@ -11,15 +8,7 @@ from pathlib import Path
 from hpc_train.base.errors import SpecError
 from hpc_train.base.yamlfile import Document, nearest_file, read
 from hpc_train.jobs.override import Override, has_sizes
-from hpc_train.jobs.read_job import (
-    SiteNames,
-    build_job,
-    check_every_site,
-    command_document,
-    has_sites,
-    is_study,
-    site_name,
-)
+from hpc_train.jobs.read_job import build_job, command_document, is_study
 from hpc_train.jobs.study import Point, Study
 
 
@@ -27,7 +16,6 @@ def points_of(
     path: Path,
     arguments: Sequence[str] = (),
     overrides: Sequence[Override] = (),
-    names: SiteNames | None = None,
 ) -> tuple[Study | None, Sequence[Point]]:
     """Return the study, if it is one, and its points or the job's only one.
 
@@ -45,13 +33,9 @@ def points_of(
         # A single job, the most frequent input, needs no module of studies.
         from hpc_train.jobs.sizes_option import study_or_sizes
 
-        study = study_or_sizes(document, overrides, path, names)
+        study = study_or_sizes(document, overrides, path)
         return study, study.points
-    site = ""
-    if names is not None and has_sites(document.data, overrides):
-        check_every_site(document.data, document.origins, overrides, path, names.known)
-        site = site_name(names.chosen())
-    job = build_job(document.data, document.origins, overrides, path, site)
+    job = build_job(document.data, document.origins, overrides, path)
     return None, (Point(axes={}, job=job),)
 
 

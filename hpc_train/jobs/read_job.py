@@ -7,9 +7,9 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -30,7 +30,7 @@ from hpc_train.base.variable_names_and_secrets import (
 )
 from hpc_train.base.yamlfile import Document, lookup
 from hpc_train.jobs.job import JobSpec, SourcedJob
-from hpc_train.jobs.override import SITES, Override, apply, check_key, full_key, is_of_site
+from hpc_train.jobs.override import Override, apply, check_key, full_key
 
 _GPUS = "resources.gpus_per_node"
 # As in the options of sbatch: a100:4, gpu:4, gpu:a100:4, gpu.
@@ -49,18 +49,6 @@ _OF_SHELL = re.compile(r"[|&;<>$`()*\n]+|(?<!\S)[~#]")
 _STARTERS = re.compile(r"python[0-9.]*|bash|sh|uv|conda|poetry|pixi")
 
 
-class SiteNames(NamedTuple):
-    """The chosen site, and the names of all; a job without keys of sites asks for neither."""
-
-    chosen: Callable[[], str]
-    known: Callable[[], Sequence[str]]
-
-
-def site_name(value: str) -> str:
-    """Return the name of a site that is given by its name or the file of its profile."""
-    return Path(value).name.removesuffix(".yaml").removesuffix(".yml")
-
-
 def is_study(document: Document) -> bool:
     """Whether a file is a study: it has axes."""
     return isinstance(document.data, dict) and "axes" in document.data
@@ -71,9 +59,8 @@ def build_job(
     origins: dict[str, str],
     overrides: Sequence[Override],
     path: Path,
-    site: str = "",
 ) -> SourcedJob:
-    """Decode a job's plain values at a site; `path` is the file they came from.
+    """Decode a job's plain values; `path` is the file they came from.
 
     The name defaults to that of the file; `workdir` and the files of `secrets` are relative to
     the file's folder.
@@ -91,7 +78,9 @@ def build_job(
         check_key(override.key, override.origin)
     # Before the options, which may change one word of it, and after, as one may be a text.
     _read_command(data, origins)
-    _apply_options(data, origins, overrides, site)
+    full = [replace(one, key=full_key(one.key)) for one in overrides]
+    apply(data, origins, [one for one in full if not one.of_all_nodes])
+    _divide(data, origins, full)
     _split_type(data, origins)
     _read_command(data, origins)
     _read_bare_words(data, origins)
@@ -108,47 +97,6 @@ def build_job(
     check_variables(job)
     _check_image(job)
     return _with_paths(job, path)
-
-
-def has_sites(data: Any, overrides: Sequence[Override]) -> bool:
-    """Whether a job has keys for one site only; few have."""
-    return (isinstance(data, dict) and SITES in data) or any(map(is_of_site, overrides))
-
-
-def check_every_site(
-    data: Any,
-    origins: dict[str, str],
-    overrides: Sequence[Override],
-    path: Path,
-    known: Callable[[], Sequence[str]],
-) -> None:
-    """Check the keys of each site of a job, also of those that it is not for.
-
-    Raises:
-        HpcTrainError: an unknown site or key, or a wrong value.
-    """
-    from hpc_train.jobs.keys_by_site import check_sites
-
-    data, origins = copy.deepcopy(data), dict(origins)
-    own = [one for one in overrides if is_of_site(one)]
-    apply(data, origins, own)
-    for site in check_sites(data, origins, known):
-        build_job(data, origins, [one for one in overrides if one not in own], path, site)
-
-
-def _apply_options(
-    data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override], site: str
-) -> None:
-    """Apply the options; those for one site come before those for every site."""
-    full = [replace(one, key=full_key(one.key)) for one in overrides]
-    if has_sites(data, full):
-        from hpc_train.jobs.keys_by_site import at_site
-
-        apply(data, origins, [one for one in full if is_of_site(one)])
-        at_site(data, origins, site)
-    rest = [one for one in full if not is_of_site(one)]
-    apply(data, origins, [one for one in rest if not one.of_all_nodes])
-    _divide(data, origins, rest)
 
 
 def _split_type(data: dict[str, Any], origins: dict[str, str]) -> None:

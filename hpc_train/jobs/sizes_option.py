@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +15,13 @@ from hpc_train.base.value import Sourced
 from hpc_train.base.yamlfile import Document, lookup, read
 from hpc_train.jobs.job import JobSpec
 from hpc_train.jobs.log_selection import LogPattern
-from hpc_train.jobs.override import SITES, Override, apply, check_key, full_key, has_sizes
-from hpc_train.jobs.read_job import (
-    SiteNames,
-    build_job,
-    check_every_site,
-    has_sites,
-    is_study,
-    site_name,
-)
-from hpc_train.jobs.study import SITE_AXIS, SIZE_AXES, Point, PointSite, Study, StudySpec
+from hpc_train.jobs.override import Override, apply, check_key, full_key, has_sizes
+from hpc_train.jobs.read_job import build_job, is_study
+from hpc_train.jobs.study import SIZE_AXES, Point, Study, StudySpec
 from hpc_train.jobs.validate_log_pattern import check_pattern
 
 
-def study_or_sizes(
-    job: Document, overrides: Sequence[Override], path: Path, names: SiteNames | None = None
-) -> Study:
+def study_or_sizes(job: Document, overrides: Sequence[Override], path: Path) -> Study:
     """Return the study of a file, or of a job or command at several sizes (strong by default).
 
     Raises:
@@ -38,7 +29,7 @@ def study_or_sizes(
     """
     sizes = [one for one in overrides if has_sizes(one)]
     if not sizes:
-        return build_study(job, overrides, path, names)
+        return build_study(job, overrides, path)
     if is_study(job):
         one = sizes[0]
         raise SpecError(
@@ -53,7 +44,7 @@ def study_or_sizes(
             f"{of_all.origin} {of_all.value}: several numbers of all nodes, and several nodes",
             f"--{of_all.key.replace('_', '-')} {of_all.value} is the number on each node",
         )
-    return build_study(_document(job, sizes), others, path, names)
+    return build_study(_document(job, sizes), others, path)
 
 
 def _document(job: Document, sizes: Sequence[Override]) -> Document:
@@ -74,12 +65,7 @@ def _document(job: Document, sizes: Sequence[Override]) -> Document:
 MAX_RUNS = 100_000
 
 
-def build_study(
-    document: Document,
-    overrides: Sequence[Override],
-    path: Path,
-    names: SiteNames | None = None,
-) -> Study:
+def build_study(document: Document, overrides: Sequence[Override], path: Path) -> Study:
     """Expand a study file into the points of its grid.
 
     An override whose key is the study's changes the study; any other changes the job at every
@@ -93,7 +79,7 @@ def build_study(
     own = [o for o in overrides if o.key.partition(".")[0] in keys_of(StudySpec)]
     for override in own:
         head, _, axis = override.key.partition(".")
-        if head == "axes" and axis not in ("", SITE_AXIS):
+        if head == "axes" and axis:
             check_key(axis, override.origin)
     if "name" not in data:
         data["name"], origins["name"] = path.stem, "default: the file's name"
@@ -103,9 +89,7 @@ def build_study(
     _check_patterns(study)
     job_overrides = [o for o in overrides if o not in own]
     _check_no_clash(study, job_overrides)
-    typed = any(o.key in ("axes", f"axes.{SITE_AXIS}") for o in own)
-    sites = _sites(study, Path() if typed else path.parent)
-    points = _expand(study, job_overrides, path, sites, names)
+    points = _expand(study, job_overrides, path)
     return Study(spec=study.value, points=points, baseline=_baseline(study))
 
 
@@ -125,13 +109,7 @@ def _check_axes(study: Sourced[StudySpec]) -> None:
     runs = study.value.repetitions
     for axis, values in study.value.axes.items():
         where = study.origin(f"axes.{axis}")
-        if axis.partition(".")[0] == SITES:
-            raise SpecError(
-                f"{where}: an axis is a key of the job at all sites, not {axis!r}",
-                f"axes: {{{axis.rpartition('.')[2]}: [...]}}",
-            )
-        if axis != SITE_AXIS:
-            check_key(axis, where)
+        check_key(axis, where)
         if not values:
             raise SpecError(f"{where}: the axis {axis!r} has no values")
         if any(values.count(value) > 1 for value in values):
@@ -144,42 +122,6 @@ def _check_axes(study: Sourced[StudySpec]) -> None:
     full = [full_key(axis) for axis in study.value.axes]
     if len(set(full)) < len(full):
         raise SpecError(f"{study.origin('axes')}: two axes name the same key of the job")
-
-
-def _sites(study: Sourced[StudySpec], folder: Path) -> dict[str, PointSite]:
-    """Return name of a site -> its profile; files are relative to a folder.
-
-    Raises:
-        SpecError: a value is no name, or two files have one.
-    """
-    sites: dict[str, PointSite] = {}
-    for index, value in enumerate(study.value.axes.get(SITE_AXIS, ())):
-        where = study.near(f"axes.{SITE_AXIS}.{index}")
-        if not isinstance(value, str) or not value:
-            said = "nothing" if value is None else repr(value)
-            raise SpecError(
-                f"{where}: axes.site: must be names or files of site profiles, not {said}",
-                "hpctrain site list prints their names",
-            )
-        name = site_name(value)
-        if name in sites:
-            raise SpecError(
-                f"{where}: axes.site: two values have the name {name!r}, which names their runs",
-                "rename one profile: its file and its key `name`",
-            )
-        is_file = "/" in value or value.endswith((".yaml", ".yml"))
-        file = str(folder / _expanded(value, where))
-        # A path without a slash would be taken for a name.
-        profile = file if "/" in file or not is_file else f"./{file}"
-        sites[name] = PointSite(name=profile if is_file else value, origin=where)
-    return sites
-
-
-def _expanded(value: str, where: str) -> Path:
-    try:
-        return Path(value).expanduser()
-    except RuntimeError as failure:  # ~NAME of a user that does not exist
-        raise SpecError(f"{where}: axes.site: {value}: {failure}", "write the whole path") from None
 
 
 def _check_patterns(study: Sourced[StudySpec]) -> None:
@@ -200,30 +142,18 @@ def _check_no_clash(study: Sourced[StudySpec], overrides: Sequence[Override]) ->
 
 
 def _expand(
-    study: Sourced[StudySpec],
-    overrides: Sequence[Override],
-    path: Path,
-    sites: Mapping[str, PointSite],
-    names: SiteNames | None,
+    study: Sourced[StudySpec], overrides: Sequence[Override], path: Path
 ) -> tuple[Point, ...]:
     data, origins, job_path = _job_data(study, path)
-    chosen = ""
-    if names is not None and has_sites(data, overrides):
-        known = (*names.known(), *sites)
-        check_every_site(data, origins, overrides, job_path, lambda: known)
-        chosen = "" if sites else site_name(names.chosen())
-    grid = {**study.value.axes, **({SITE_AXIS: list(sites)} if sites else {})}
-    points = []
+    grid, points = study.value.axes, []
     for values in itertools.product(*grid.values()):
         axes = dict(zip(grid, values, strict=True))
         own = [
             Override(key=name, value=copy.deepcopy(value), origin=study.origin(f"axes.{name}"))
             for name, value in axes.items()
-            if name != SITE_AXIS
         ]
-        name = axes.get(SITE_AXIS, chosen)
-        job = build_job(data, origins, [*overrides, *own], job_path, name)
-        points.append(Point(axes=axes, job=job, site=sites.get(name)))
+        job = build_job(data, origins, [*overrides, *own], job_path)
+        points.append(Point(axes=axes, job=job))
     return tuple(points)
 
 
@@ -251,10 +181,6 @@ def _job_data(study: Sourced[StudySpec], path: Path) -> tuple[Any, dict[str, str
 def _baseline(study: Sourced[StudySpec]) -> dict[str, Any]:
     """Return the axis values of the baseline; by default the smallest sizes."""
     axes, chosen = dict(study.value.axes), dict(study.value.baseline)
-    if SITE_AXIS in axes:
-        axes[SITE_AXIS] = [site_name(one) for one in axes[SITE_AXIS]]
-    if isinstance(chosen.get(SITE_AXIS), str):
-        chosen[SITE_AXIS] = site_name(str(chosen[SITE_AXIS]))
     if not chosen:
         sizes = [axis for axis in axes if full_key(axis).rpartition(".")[2] in SIZE_AXES]
         return {axis: min(axes[axis]) for axis in sizes}

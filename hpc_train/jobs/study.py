@@ -147,19 +147,11 @@ class StudySpec(Value, frozen=True, kw_only=True):
         return (self.pattern,) if isinstance(self.pattern, LogPattern) else self.pattern
 
 
-class PointSite(Value, frozen=True, kw_only=True):
-    """The site of a point, by the axis `site`: name or file of a profile, and who says so."""
-
-    name: str
-    origin: str
-
-
 class Point(Value, frozen=True, kw_only=True):
-    """One cell of the grid: its axis values and its job; `site` only where sites are an axis."""
+    """One cell of the grid: its axis values and its job."""
 
     axes: dict[str, Any]
     job: SourcedJob
-    site: PointSite | None = None
 
 
 class RefusedPoint(Value, frozen=True, kw_only=True):
@@ -177,8 +169,6 @@ class Study(Value, frozen=True, kw_only=True):
     baseline: dict[str, Any]
 
 
-# The only axis that is no key of the job: names or files of site profiles.
-SITE_AXIS = "site"
 SIZE_AXES = frozenset({"nodes", "gpus_per_node", "tasks_per_node"})
 ALONE = "all"
 

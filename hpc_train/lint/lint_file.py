@@ -167,11 +167,11 @@ class Linter(Value, frozen=True, kw_only=True):
 
 
 class Checked(Value, frozen=True, kw_only=True):
-    """Findings and fixes of a file; of a job file also the sites that it was rendered for."""
+    """Findings and fixes of a file; of a job file also the site that it was rendered for."""
 
     findings: tuple[LintFinding, ...]
     fixed: tuple[LintFinding, ...] = ()
-    sites: tuple[str, ...] = ()
+    site: str = ""
 
 
 def rules(select: Sequence[str], ignore: Sequence[str]) -> tuple[LintRule, ...]:
@@ -233,7 +233,7 @@ def lint_file(path: Path, linter: Linter) -> Checked:
             )
         prepared = prepare(Request(path=path, site=linter.site))
         found = tuple(_lint_job(path, raw, linter, prepared))
-        return Checked(findings=found, sites=tuple(site.name for site in prepared.sites))
+        return Checked(findings=found, site=prepared.site.name)
     checked, fixed = lint_bytes(raw, linter, str(path))
     if fixed == raw:
         return checked
@@ -312,16 +312,15 @@ def _of_scripts(
 ) -> Iterator[tuple[Script, LaunchPlan, tuple[LintFinding, ...]]]:
     """Yield the findings of each script; Slurm judges those that it would get."""
     silent = replace(linter, judge=None) if prepared.allocation else linter
-    at = {site.name: _at_site(linter.context, site.site.value) for site in prepared.sites}
+    context = _at_site(linter.context, prepared.site.site.value)
     for point in prepared.points:
         subject = f"point {point.stem}" if prepared.study else "the script"
-        found = _judged(point.script.text, silent, at[point.place.name], subject=subject)
+        found = _judged(point.script.text, silent, context, subject=subject)
         yield point.script, point.plan, found
     if prepared.allocation is not None and linter.judge is not None:
         script, plan = prepared.allocation, prepared.points[0].plan
         rules = tuple(rule for rule in linter.rules if rule.id.startswith(_ANSWER))
         of_answer = replace(linter, rules=rules)
-        context = at[prepared.first.name]
         found = _judged(script.text, of_answer, context, subject="the allocation")
         yield script, plan, found
 

@@ -38,14 +38,13 @@ from hpc_train.jobs.job import SourcedJob
 from hpc_train.jobs.operations import FLOPS, PARAMETERS
 from hpc_train.jobs.override import Override
 from hpc_train.jobs.points_of_file import points_of
-from hpc_train.jobs.read_job import site_name
-from hpc_train.jobs.study import SITE_AXIS, Study
+from hpc_train.jobs.study import Study
 from hpc_train.reports.advice_report import advice_report
 from hpc_train.reports.report import Report
 from hpc_train.runs.run import Run
 from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.default_site import choose_site, load_choice, site_names
+from hpc_train.sites.default_site import choose_site, load_choice
 from hpc_train.sites.profile import SourcedSite
 
 if TYPE_CHECKING:
@@ -96,15 +95,8 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
         raise SpecError(
             f"{path}: no such file{nearest_file(path)}", "name a job or study file, or a script"
         )
-    study, points = points_of(path, names=site_names(site))
-    points = [one for one in points if one.axes.get(SITE_AXIS) == site_name(site or "")] or points
+    study, points = points_of(path)
     job, resources = points[0].job, [point.job.value.resources for point in points]
-    sites = list(dict.fromkeys(point.site.name for point in points if point.site))
-    if sites and site is None:
-        raise SpecError(
-            f"{path}: the study has the sites {', '.join(sites)}; advise answers for one",
-            f"hpctrain advise {path} --site {sites[0]}",
-        )
     profile_path, profile = load_choice(choose_site(site))
     gpus = any(one.gpus_per_node != 0 for one in resources)
     machine = machine_of(profile, job.value.partition, gpus=gpus)

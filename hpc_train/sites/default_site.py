@@ -20,7 +20,6 @@ from hpc_train.sites.profile import SiteProfile
 from hpc_train.sites.search import find_profile, layer_of, profile_files
 
 if TYPE_CHECKING:
-    from hpc_train.jobs.read_job import SiteNames
     from hpc_train.sites.detection import Found, Match
 
 LOCAL = "local"
@@ -75,19 +74,6 @@ def choose_site(named: str | None) -> SiteChoice:
     from hpc_train.sites.detection import found_here
 
     return default_site(found_here())
-
-
-def site_names(named: str | None) -> SiteNames:
-    """Return what a job with keys for some sites asks; `named` is the value of --site."""
-    # Commands without a job need no module of job files.
-    from hpc_train.jobs.read_job import SiteNames, site_name
-
-    def chosen() -> str:
-        return site_name(choose_site(named).name)
-
-    return SiteNames(
-        chosen=chosen, known=lambda: [*(path.stem for path in profile_files()), chosen()]
-    )
 
 
 def load_choice(choice: SiteChoice) -> tuple[Path, Sourced[SiteProfile]]:

@@ -20,7 +20,7 @@ from hpc_train.base.value import (
     encode_unit,
 )
 from hpc_train.jobs.job import Defaults, JobSpec
-from hpc_train.jobs.study import SITE_AXIS, StudySpec
+from hpc_train.jobs.study import StudySpec
 from hpc_train.sites.profile import SiteProfile
 
 FileKind = Literal["job", "study", "site", "defaults"]
@@ -43,7 +43,6 @@ _ALSO: dict[tuple[str, str], dict[str, Any]] = {
     ("Resources", "time"): {"type": "integer", "minimum": 1, "description": "Minutes."},
     ("Resources", "mem"): {"type": "integer", "minimum": 1, "description": "MB."},
 }
-_SITES = "Names or files of site profiles; each point is planned for its own."
 
 
 def json_schema(kind: FileKind) -> bytes:
@@ -51,9 +50,6 @@ def json_schema(kind: FileKind) -> bytes:
     schema = msgspec.json.schema(_TYPES[kind], schema_hook=_unit_schema)
     own = schema["$defs"][_TYPES[kind].__name__]
     own["required"] = [key for key in own.get("required", ()) if key not in _FILLED[kind]]
-    if kind == "study":
-        sites = {"type": "array", "items": {"type": "string"}, "description": _SITES}
-        own["properties"]["axes"]["properties"] = {SITE_AXIS: sites}
     for (name, key), other in _ALSO.items():
         if name in schema["$defs"]:
             keys = schema["$defs"][name]["properties"]

@@ -189,10 +189,9 @@ def probe(prepared: Prepared) -> Probe:
     Raises:
         PlanError: the site is a cluster, or the trainer does not run here.
     """
-    clusters = [site.name for site in prepared.sites if not site.batch.this_machine]
-    if clusters:
+    if not prepared.site.batch.this_machine:
         raise PlanError(
-            f"bench train measures this machine, but the site is {clusters[0]}",
+            f"bench train measures this machine, but the site is {prepared.site.name}",
             "hpctrain bench train --site local, in a job of the cluster",
         )
     trainer = prepared.points[0].job.value.trainer

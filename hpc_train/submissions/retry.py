@@ -38,23 +38,23 @@ from hpc_train.runs.run import (
 )
 from hpc_train.runs.run_folders import CHECKPOINTS, is_run, read_study, run_folders
 from hpc_train.runs.run_state import is_untouched, never_submitted
-from hpc_train.runs.run_states import combine, read_runs, runs_below
+from hpc_train.runs.run_states import combine, executor_of, read_runs, runs_below
 from hpc_train.runs.submission_file import owner
 from hpc_train.scripts.prepare import Prepared, PreparedSite, prepare_points
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile
-from hpc_train.submissions.submission_checks import check_site, check_start
+from hpc_train.submissions.submission_checks import check_start
 from hpc_train.submissions.submit import (
+    Batch,
     Entry,
-    SiteBatch,
     Submitted,
     batch_of,
     profile_facts,
-    ready_batches,
+    ready_batch,
     single_run_id,
     submission_notices,
-    submit_batches,
+    submit_batch,
 )
 
 
@@ -100,18 +100,18 @@ def retry(
         for group in groups.values():
             entries = [retry_entry(one, facts, settings, notices.append) for one in group]
             site = load_site(_profile(entries[0][0]))
-            check_site(site)
+            executor_of(site.value.scheduler).refuse(site)
             batch = batch_of(site, entries)
             if exclude_failed_nodes:
                 failed = [run for one in group for run in attempts(one, all_runs)]
                 batch = _without_failed_nodes(batch, failed, notices.append, all_runs)
             batches.append(batch)
-        batches = ready_batches(home, batches)
+        batches = [ready_batch(home, batch) for batch in batches]
         for text in (*notices, *submission_notices(batches, max_gpu_hours)):
             say(text)
         explain(targets, home, say)
         ready = [one.folder for one in targets if is_untouched(one) and not settings]
-        new = submit_batches(home, batches, say, ready)
+        new = tuple(run for one in batches for run in submit_batch(home, one, ready))
         if not new:
             raise _already_retried(path, home)
         return Submitted(home=home, new=new)
@@ -133,8 +133,8 @@ def _check_owner(folders: Sequence[Path]) -> None:
 
 
 def _without_failed_nodes(
-    batch: SiteBatch, runs: Sequence[Run], say: Callable[[str], None], others: Sequence[Run]
-) -> SiteBatch:
+    batch: Batch, runs: Sequence[Run], say: Callable[[str], None], others: Sequence[Run]
+) -> Batch:
     """Exclude the nodes where earlier runs of the same site failed, and bad ones of other runs."""
     site = batch.site.value
     if find_batch_system(site.scheduler).this_machine:
@@ -272,7 +272,7 @@ def retry_entry(
             say(f"warning: {warning}")
         (point,) = prepared.points
         run_id, script = single_run_id(now, point.stem), point.script
-        facts = {**facts, **profile_facts(point.place.profile)}
+        facts = {**facts, **profile_facts(prepared.site.profile)}
         old = msgspec.structs.replace(
             old,
             spec=point.job.value,
@@ -353,15 +353,15 @@ def changed_job(folder: RunFolder, manifest: Manifest, settings: Sequence[str]) 
     data = _stated(manifest.spec)
     paths = (path for key, value in data.items() for path in key_paths(key, value))
     origins = dict.fromkeys(paths, str(folder.manifest))
-    job = build_job(data, origins, overrides, folder.manifest, manifest.plan.site)
+    job = build_job(data, origins, overrides, folder.manifest)
     profile = _profile(manifest)
     site = PreparedSite(
         profile=profile.absolute(), site=load_site(profile), folders=template_path(profile)
     )
-    points, _ = prepare_points((Point(axes={}, job=job),), {"": site}, nested=False, plain=False)
+    points, _ = prepare_points((Point(axes={}, job=job),), site, nested=False, plain=False)
     prepared = Prepared(
         name=points[0].plan.name,
-        sites=(site,),
+        site=site,
         study=None,
         points=points,
         warnings=tuple(dict.fromkeys(points[0].plan.warnings)),

@@ -12,14 +12,12 @@ from pathlib import Path
 
 from hpc_train.base.errors import HpcTrainError, SpecError, SubmitError, nearest
 from hpc_train.base.files import read_regular
-from hpc_train.base.value import Sourced
 from hpc_train.jobs.strategies import FIRST_PROFILED
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.storage import CHECKPOINTS
 from hpc_train.runs.run_folders import is_run
 from hpc_train.runs.run_states import executor_of, runs_below
 from hpc_train.scripts.prepare import Prepared, PreparedPoint
-from hpc_train.sites.profile import SiteProfile
 
 # Directives are in the first lines of a script.
 _HEAD = 4096
@@ -35,13 +33,12 @@ def check_start(prepared: Prepared) -> None:
         the launcher is not installed.
     """
     check_checkpoint_folders(prepared)
-    for site in prepared.sites:
-        if site.choice is not None:
-            site.choice.check()
-        check_site(site.site)
+    if prepared.site.choice is not None:
+        prepared.site.choice.check()
+    executor_of(prepared.site.site.value.scheduler).refuse(prepared.site.site)
     check_secrets(prepared)
+    local = prepared.site.batch.this_machine
     for point in prepared.points:
-        local = point.place.batch.this_machine
         _check_folder(point)
         # The contents of an image are not visible here.
         if point.plan.container is None:
@@ -63,13 +60,13 @@ def check_checkpoint_folders(prepared: Prepared) -> None:
     if prepared.study is None:
         return
     repetitions = prepared.study.spec.repetitions
-    owners: dict[tuple[str, str], str] = {}
+    owners: dict[str, str] = {}
     for point in prepared.points:
         folder = str(point.job.value.env.get(CHECKPOINTS, ""))
         # A request starts a container of its own, with its own file system.
         if not folder or point.request is not None:
             continue
-        first = owners.setdefault((point.place.name, os.path.normpath(folder)), point.stem)
+        first = owners.setdefault(os.path.normpath(folder), point.stem)
         if first != point.stem or repetitions > 1:
             who = f"{first} and {point.stem}" if first != point.stem else "its repetitions"
             raise SpecError(
@@ -78,15 +75,6 @@ def check_checkpoint_folders(prepared: Prepared) -> None:
                 "checkpoints of another",
                 f"leave env.{CHECKPOINTS} out: each run has a folder of its own",
             )
-
-
-def check_site(site: Sourced[SiteProfile]) -> None:
-    """Check whether this host can submit to the scheduler.
-
-    Raises:
-        SiteProfileError: its commands do not exist here.
-    """
-    executor_of(site.value.scheduler).refuse(site)
 
 
 def _check_launcher(point: PreparedPoint) -> None:
@@ -190,7 +178,7 @@ def owner_notices(prepared: Prepared) -> Iterator[str]:
     """
     for point in prepared.points:
         named = str(point.job.value.env.get(CHECKPOINTS, ""))
-        if named and point.request is None and not point.place.batch.host_list:
+        if named and point.request is None and not prepared.site.batch.host_list:
             yield from _notices(point, named)
 
 

@@ -60,7 +60,6 @@ from hpc_train.submissions.submission_checks import (
 # States without a result that are not failures of the job; a study reruns them.
 _GONE = (JobState.LOST, JobState.CANCELLED, JobState.NODE_FAIL, JobState.PREEMPTED)
 _FAILED = (JobState.FAILED, JobState.TIMEOUT, JobState.OUT_OF_MEMORY)
-_AGAIN = "the same command submits what is missing"
 
 Entry = tuple[Manifest, Script]
 
@@ -73,8 +72,8 @@ class Submitted(Value, frozen=True, kw_only=True):
     kept: tuple[Run, ...] = ()
 
 
-class SiteBatch(Value, frozen=True, kw_only=True):
-    """The runs for one site, with its options."""
+class Batch(Value, frozen=True, kw_only=True):
+    """The runs to submit at a site, with its options."""
 
     site: Sourced[SiteProfile]
     entries: tuple[Entry, ...]
@@ -115,17 +114,15 @@ def submit(
         with exclusive(home / ".submit.lock", say):
             latest = latest_attempts(runs_below(home)) if prepared.study else {}
             kept, entries = _split(prepared, latest, rerun_failed, provenance(Path(), argv))
-            chosen = [site for site in prepared.sites if entries[site.name]] or [prepared.first]
-            batches = [batch_of(site.site, entries[site.name]) for site in chosen]
-            batches = ready_batches(home, batches)
-            notices = submission_notices(batches, max_gpu_hours)
+            batch = ready_batch(home, batch_of(prepared.site.site, entries))
+            notices = submission_notices([batch], max_gpu_hours)
             others = _at_other_sites(prepared, latest)
             owners = owner_notices(prepared)
-            if any(entries.values()):
+            if entries:
                 for text in (*others, *owners, *notices, *preview(prepared)):
                     say(text)
             study = study_manifest(prepared) if prepared.study is not None else None
-            new = submit_batches(home, batches, say, study=study)
+            new = submit_batch(home, batch, study=study)
     except HpcTrainError:
         remove_home(home)
         if made_root:
@@ -139,17 +136,15 @@ def _split(
     latest: Mapping[str, tuple[int, Run]],
     rerun_failed: bool,
     facts: dict[str, object],
-) -> tuple[tuple[Run, ...], dict[str, list[Entry]]]:
-    """Return the runs to keep, and those to submit by site, one repetition after the other.
+) -> tuple[tuple[Run, ...], list[Entry]]:
+    """Return the runs to keep, and those to submit, one repetition after the other.
 
     With consecutive repetitions of one point, a drift of the machine would look like scaling. A run
     of unknown state is not missing, so that it never runs twice.
     """
-    entries: dict[str, list[Entry]] = {site.name: [] for site in prepared.sites}
     if prepared.study is None:
         (point,) = prepared.points
-        entries[point.place.name].append(_entry(prepared, point, 1, 1, facts))
-        return (), entries
+        return (), [_entry(prepared, point, 1, 1, facts)]
     states = (*_GONE, *_FAILED) if rerun_failed else _GONE
     kept: list[Run] = []
     wanted: list[list[tuple[PreparedPoint, int, int]]] = []
@@ -164,9 +159,8 @@ def _split(
                 remove_runs([run.folder])
                 attempt -= 1
             wanted[-1].append((point, repetition, attempt + 1))
-    for point, repetition, attempt in randomised_blocks(wanted, prepared.study.spec.seed):
-        entries[point.place.name].append(_entry(prepared, point, repetition, attempt, facts))
-    return tuple(kept), entries
+    order = randomised_blocks(wanted, prepared.study.spec.seed)
+    return tuple(kept), [_entry(prepared, *one, facts) for one in order]
 
 
 def _entry(
@@ -191,7 +185,7 @@ def _entry(
         plan=point.plan,
         script_digest=point.script.digest,
         template_digest=point.script.template_digest,
-        provenance={**facts, **profile_facts(point.place.profile)},
+        provenance={**facts, **profile_facts(prepared.site.profile)},
     )
     return manifest, point.script
 
@@ -223,18 +217,16 @@ def study_manifest(prepared: Prepared) -> StudyManifest:
 
 
 def _at_other_sites(prepared: Prepared, latest: Mapping[str, tuple[int, Run]]) -> Iterator[str]:
-    """Yield a notice of the study's runs at sites that are none of it now."""
-    here = {site.name for site in prepared.sites}
-    found = {run.manifest.plan.site for _, run in latest.values() if run.manifest} - here
-    if found:
+    """Yield a notice of the study's runs at another site than now."""
+    found = {run.manifest.plan.site for _, run in latest.values() if run.manifest}
+    if found := found - {prepared.site.name}:
         yield (
             f"its runs at {', '.join(sorted(found))} are left out of reports from now on; to keep "
-            "both, submit with another --name, or with "
-            f"--set 'axes.site=[{', '.join(sorted(found | here))}]'"
+            "both, submit with another --name"
         )
 
 
-def batch_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> SiteBatch:
+def batch_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Batch:
     """Return the runs for a site with its options; nested ones get the script of their allocation.
 
     Raises:
@@ -254,7 +246,7 @@ def batch_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> SiteBatch:
         site=site,
         allocation=script,
     )
-    return SiteBatch(site=site, entries=tuple(entries), options=options)
+    return Batch(site=site, entries=tuple(entries), options=options)
 
 
 def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEndpoint:
@@ -272,61 +264,49 @@ def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEnd
     return reached
 
 
-def ready_batches(home: Path, batches: Sequence[SiteBatch]) -> list[SiteBatch]:
-    """Check that each site can take its runs now, before anything is printed or written.
+def ready_batch(home: Path, batch: Batch) -> Batch:
+    """Check that a site can take its runs now, before anything is printed or written.
 
     Raises:
-        HpcTrainError: one cannot, with the reason.
+        HpcTrainError: it cannot, with the reason.
     """
-    ready = []
-    for batch in batches:
-        if batch.entries:
-            executor = executor_of(batch.site.value.scheduler)
-            options = executor.ready(home, batch.plans, batch.options)
-            batch = msgspec.structs.replace(batch, options=options)
-        ready.append(batch)
-    return ready
+    if not batch.entries:
+        return batch
+    executor = executor_of(batch.site.value.scheduler)
+    options = executor.ready(home, batch.plans, batch.options)
+    return msgspec.structs.replace(batch, options=options)
 
 
-def submission_notices(batches: Sequence[SiteBatch], max_gpu_hours: float | None) -> list[str]:
-    """Return the notices before a submission, with the cost at each site.
+def submission_notices(batches: Sequence[Batch], max_gpu_hours: float | None) -> list[str]:
+    """Return the notices before a submission, with the cost.
 
     Raises:
         PlanError: all runs may cost more than `max_gpu_hours`.
     """
     check_budget(cost_of([plan for one in batches for plan in one.plans]), max_gpu_hours)
-    several = len(batches) > 1
-    texts = (
-        text
-        for batch in batches
-        for text in _site_notices(batch.site.value, batch.plans, at_site=several)
-    )
+    texts = (text for one in batches for text in _site_notices(one.site.value, one.plans))
     return list(dict.fromkeys(texts))
 
 
-def _site_notices(
-    site: SiteProfile, plans: Sequence[LaunchPlan], whole: str = "", *, at_site: bool = False
-) -> Iterator[str]:
+def _site_notices(site: SiteProfile, plans: Sequence[LaunchPlan], whole: str = "") -> Iterator[str]:
     """Yield the notices of a site and the cost of runs there; none for runs on this machine.
 
-    `whole` says of what the cost is, and `at_site` adds where it is.
+    `whole` says of what the cost is.
     """
     if find_batch_system(site.scheduler).this_machine or not plans:
         return
     yield from executor_of(site.scheduler).notices(plans[0])
-    at = f" at {site.name}" if at_site else ""
     cost = cost_line(cost_of(plans), site.report, price_of_nodes(plans, site))
-    yield f"cost{whole}{at}: {cost}"
+    yield f"cost{whole}: {cost}"
 
 
-def submit_batches(
+def submit_batch(
     home: Path,
-    batches: Sequence[SiteBatch],
-    say: Callable[[str], None],
+    batch: Batch,
     ready: Collection[RunFolder] = (),
     study: StudyManifest | None = None,
 ) -> tuple[RunFolder, ...]:
-    """Submit to one site after the other; if one refuses, report what was submitted.
+    """Create the runs' folders, write study.json, and submit the runs, in order.
 
     The folders of `ready` runs exist: the command that created them was killed. `study` is written
     before the first run.
@@ -334,26 +314,6 @@ def submit_batches(
     Raises:
         HpcTrainError: folders of runs that were not submitted are removed, unless they were ready.
     """
-    new: tuple[RunFolder, ...] = ()
-    for batch in batches:
-        try:
-            new += _submit_batch(home, batch, study, ready)
-        except HpcTrainError as failure:
-            name = f"{batch.site.value.name}: "
-            if len(batches) > 1 and not failure.message.startswith(name):
-                failure.message = f"{name}{failure.message}"
-            if new:
-                total = sum(len(each.entries) for each in batches)
-                say(f"{len(new)} of {total} runs were submitted, to other sites")
-                failure.hint = f"{failure.hint}; {_AGAIN}".removeprefix("; ")
-            raise
-    return new
-
-
-def _submit_batch(
-    home: Path, batch: SiteBatch, study: StudyManifest | None, ready: Collection[RunFolder]
-) -> tuple[RunFolder, ...]:
-    """Create the runs' folders, write study.json, and submit the runs, in order."""
     created = create_runs(home, batch.entries)
     folders = [RunFolder(path=home / manifest.run_id) for manifest, _ in batch.entries]
     new = tuple(folder for folder in folders if folder in created or folder in ready)
@@ -385,44 +345,33 @@ def dry_run(prepared: Prepared, root: Path, max_gpu_hours: float | None = None) 
     """
     check_checkpoint_folders(prepared)
     number = prepared.study.spec.repetitions if prepared.study else 1
-    points = {site.name: prepared.points_at(site) for site in prepared.sites}
-    plans = {name: [one.plan for one in own for _ in range(number)] for name, own in points.items()}
-    check_budget(cost_of([one for own in plans.values() for one in own]), max_gpu_hours)
-    steps = any(site.batch.steps for site in prepared.sites)
-    if not steps:
+    plans = [point.plan for point in prepared.points for _ in range(number)]
+    check_budget(cost_of(plans), max_gpu_hours)
+    site = prepared.site
+    if not site.batch.steps:
         check_start(prepared)
-        for site in prepared.sites:
-            if plans[site.name]:
-                # As `submit` asks, without its limits: they hold for runs that are missing.
-                options = ExecutorOptions(site=site.site)
-                executor = executor_of(site.site.value.scheduler)
-                executor.ready(root / prepared.name, plans[site.name], options)
+        # As `submit` asks, without its limits: they hold for runs that are missing.
+        executor = executor_of(site.site.value.scheduler)
+        executor.ready(root / prepared.name, plans, ExecutorOptions(site=site.site))
     # Existing runs would be kept; whether there are any depends on the results folder.
-    whole = " for the whole study" if prepared.study else ""
-    for site in prepared.sites:
-        several = len(prepared.sites) > 1
-        yield from _site_notices(site.site.value, plans[site.name], whole, at_site=several)
+    yield from _site_notices(site.site.value, plans, " for the whole study" * bool(prepared.study))
     yield from owner_notices(prepared)
     yield from preview(prepared)
-    if not steps:
+    if not site.batch.steps:
         return
     if not shutil.which("sbatch"):
         yield "sbatch is not installed here, so it was not tested whether the cluster accepts this"
         return
     check_start(prepared)
-    for site in prepared.sites:
-        if site.batch.steps and plans[site.name]:
-            cluster = cluster_of(site.site.value, plans[site.name][0])
-            yield from _answers(cluster, prepared, points[site.name])
+    yield from _answers(cluster_of(site.site.value, plans[0]), prepared)
 
 
-def _answers(
-    cluster: SlurmEndpoint, prepared: Prepared, points: Sequence[PreparedPoint]
-) -> Iterator[str]:
+def _answers(cluster: SlurmEndpoint, prepared: Prepared) -> Iterator[str]:
     # Other schedulers need none of Slurm's modules.
     from hpc_train.slurm.sbatch import test_only
 
-    scripts = [(f" {one.stem}" if prepared.study else "", one.script) for one in points]
+    study = bool(prepared.study)
+    scripts = [(f" {one.stem}" if study else "", one.script) for one in prepared.points]
     if prepared.allocation is not None:
         scripts = [(" of the allocation", prepared.allocation)]
     for name, script in scripts:

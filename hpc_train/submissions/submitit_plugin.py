@@ -26,12 +26,12 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.sample_jobs import is_for_one_node
 from hpc_train.runs.run import RunFolder
+from hpc_train.runs.run_states import executor_of
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile
 from hpc_train.slurm.slurm_commands import as_arguments, environment_changes
 from hpc_train.slurm.submitit_script import QueueWatcher
-from hpc_train.submissions.submission_checks import check_site
 from hpc_train.submissions.submit import cluster_of
 
 _ORIGIN = "update_parameters"
@@ -121,7 +121,7 @@ class HpctrainExecutor(slurm.SlurmExecutor):
             )
         profile = find_profile(name)
         site = load_site(profile)
-        check_site(site)
+        executor_of(site.value.scheduler).refuse(site)
         environment = {**self.parameters.get("env", {}), "SUBMITIT_EXECUTOR": self.name()}
         command = [*shlex.split(self.python), "-u", "-m", "submitit.core._submit", str(self.folder)]
         self._plan = make_plan(_job({**self.parameters, "env": environment}, command), site)

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,6 @@ pytestmark = [pytest.mark.slurm, pytest.mark.ssh]
 SITES = ("local", "lab", "lab-hosts", "lab-pbs", "sagemaker")
 STUDY = "examples/digits/study.yaml"
 SMALLER = (
-    f"axes.site=[{', '.join(SITES)}]",
     "axes.launcher=[torchrun]",
     "repetitions=1",
     "command.8=1",
@@ -72,55 +70,49 @@ def settings(*texts: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_one_study_at_every_site_and_one_report(everywhere: User, torch: None) -> None:
-    done = everywhere.hpctrain("submit", STUDY, *settings(*SMALLER))
-    assert done.returncode == 0, done.stderr
-    # On a busy machine the ten runs take longer than a command may.
-    rows = everywhere.wait_all("digits-strong", "COMPLETED", within_s=3 * LIMIT_S)
-    assert sorted(
-        (row["axes"]["site"], row["axes"]["tasks_per_node"]) for row in rows.values()
-    ) == [(site, ranks) for site in sorted(SITES) for ranks in (1, 2)]
-    report = everywhere.hpctrain("report", "digits-strong", "-f", "json")
-    points = json.loads(report.stdout)["rows"]
-    assert {(point["series"], point["tasks_per_node"]) for point in points} == {
-        (f"launcher=torchrun, site={site}", ranks) for site in SITES for ranks in (1, 2)
-    }
-    assert all(point["throughput"]["value"] > 0 for point in points)
-    compared = everywhere.hpctrain(
-        "compare", "digits-strong:site=lab", "digits-strong:site=lab-pbs", "-f", "json"
-    )
+def test_one_study_at_every_site(everywhere: User, torch: None) -> None:
+    for site in SITES:
+        words = ("--site", site, "--name", f"digits-{site}", *settings(*SMALLER))
+        done = everywhere.hpctrain("submit", STUDY, *words)
+        assert done.returncode == 0, done.stderr
+    for site in SITES:
+        # On a busy machine the runs take longer than a command may.
+        rows = everywhere.wait_all(f"digits-{site}", "COMPLETED", within_s=3 * LIMIT_S)
+        assert sorted(row["axes"]["tasks_per_node"] for row in rows.values()) == [1, 2]
+        report = everywhere.hpctrain("report", f"digits-{site}", "-f", "json")
+        points = json.loads(report.stdout)["rows"]
+        assert len(points) == 2
+        assert all(point["throughput"]["value"] > 0 for point in points)
+    compared = everywhere.hpctrain("compare", "digits-lab", "digits-lab-pbs", "-f", "json")
     first = json.loads(compared.stdout)["summary"][0]
     assert first.startswith("The sites lab and lab-pbs differ in scheduler (slurm and pbs)")
     different = {
         one["setting"]: (one["a"], one["b"]) for one in json.loads(compared.stdout)["differences"]
     }
     assert different["scheduler"] == ("slurm", "pbs")
-    again = everywhere.hpctrain("submit", STUDY, *settings(*SMALLER))
-    assert (again.returncode, again.stdout) == (0, "")
-    assert "0 runs submitted, 10 exist already" in again.stderr
 
 
 SLEEP = ["sleep", "3217"]
 RESOURCES = {"cpus_per_task": 1, "gpus_per_node": 0, "time": "20m"}
 
 
-def study(name: str, program: str) -> dict[str, Any]:
-    """Return a study with one run at every site."""
+def submitted(user: User, name: str, program: str) -> None:
+    """Submit a study with one run at every site."""
     command = ["bash", "-c", f'echo "here in {name}"; {program}']
     job = {"command": command, "launcher": "single", "resources": RESOURCES}
-    axes = {"site": list(SITES)}
-    return {"name": name, "scaling": "strong", "repetitions": 1, "axes": axes, "job": job}
-
-
-def submitted(user: User, name: str, program: str) -> None:
-    done = user.hpctrain("submit", user.write(f"{name}.yaml", study(name, program)))
-    assert done.returncode == 0, done.stderr
+    study = {"scaling": "strong", "repetitions": 1, "axes": {"tasks_per_node": [1]}, "job": job}
+    for site in SITES:
+        file = user.write(f"{name}.yaml", study)
+        done = user.hpctrain("submit", file, "--site", site, "--name", f"{name}-{site}")
+        assert done.returncode == 0, done.stderr
 
 
 def latest(user: User, name: str) -> dict[str, Row]:
     """Return the row of the last attempt at each site."""
-    rows = sorted(user.runs(name).values(), key=lambda row: int(row["attempt"]))
-    return {row["axes"]["site"]: row for row in rows}
+    return {
+        site: max(user.runs(f"{name}-{site}").values(), key=lambda row: int(row["attempt"]))
+        for site in SITES
+    }
 
 
 def wait_for_state(user: User, name: str, state: str, attempt: int) -> dict[str, Row]:
@@ -160,8 +152,9 @@ def follow(user: User, run: str, line: str) -> None:
 
 def cancelled(user: User, name: str, attempt: int) -> None:
     """Cancel a study; wait until its runs have left no process at any site."""
-    done = user.hpctrain("cancel", name)
-    assert done.returncode == 0, done.stderr
+    for site in SITES:
+        done = user.hpctrain("cancel", f"{name}-{site}")
+        assert done.returncode == 0, done.stderr
     wait_for_state(user, name, "CANCELLED", attempt)
     wait_for(lambda: not sleeping(), within_s=LIMIT_S)
 
@@ -172,13 +165,12 @@ def test_failed_runs_of_every_site_have_logs_and_are_retried(everywhere: User) -
     assert set(rows) == set(SITES)
     for site, row in rows.items():
         assert row["problem"].endswith("exit code 3"), (site, row)
-        printed = everywhere.hpctrain("logs", row["run"]).stdout
+        printed = everywhere.hpctrain("logs", f"failing-{site}").stdout
         assert "here in failing" in printed, (site, printed)
-    several = everywhere.hpctrain("logs", "failing")
-    assert (several.returncode, "name one run: " in several.stderr) == (2, True)
-    assert "nothing to cancel; 5 runs are FAILED" in everywhere.hpctrain("cancel", "failing").stderr
-    done = everywhere.hpctrain("retry", "failing")
-    assert done.returncode == 0, done.stderr
+        said = everywhere.hpctrain("cancel", f"failing-{site}").stderr
+        assert "nothing to cancel; 1 run is FAILED" in said, said
+        done = everywhere.hpctrain("retry", f"failing-{site}")
+        assert done.returncode == 0, done.stderr
     again = wait_for_state(everywhere, "failing", "FAILED", 2)
     assert {row["run"] for row in again.values()} == {f"{row['run']}.2" for row in rows.values()}
 
@@ -186,6 +178,6 @@ def test_failed_runs_of_every_site_have_logs_and_are_retried(everywhere: User) -
 def test_running_runs_of_every_site_are_followed_and_cancelled(everywhere: User) -> None:
     submitted(everywhere, "staying", f"exec {' '.join(SLEEP)}")
     rows = wait_for_state(everywhere, "staying", "RUNNING", 1)
-    for row in rows.values():
-        follow(everywhere, row["run"], "here in staying")
+    for site in rows:
+        follow(everywhere, f"staying-{site}", "here in staying")
     cancelled(everywhere, "staying", 1)

@@ -44,7 +44,7 @@ def prepared(launcher: str, *more: str) -> Prepared:
 
 
 def rows(made: Prepared) -> tuple[Explained, ...]:
-    return explain(made.points[0].plan, made.first.site)
+    return explain(made.points[0].plan, made.site.site)
 
 
 @pytest.mark.parametrize("launcher", [name for name in names("launchers") if name != "single"])
@@ -110,7 +110,7 @@ def submitted(desk: Path, request: pytest.FixtureRequest) -> Prepared:
         )
     )
     (point,) = prepared.points
-    facts = {**profile_facts(prepared.first.profile), "cwd": str(desk)}
+    facts = {**profile_facts(prepared.site.profile), "cwd": str(desk)}
     stored = manifest("one", spec=point.job.value, plan=point.plan, provenance=facts)
     create_runs(Path("kept/j"), [(stored, point.script)])
     return prepared
@@ -126,7 +126,7 @@ def test_a_run_has_the_explanation_of_its_file(submitted: Prepared, word: str) -
     assert folder is not None
     run = explain_run(folder)
     assert (run.title, run.changed) == ("", "")
-    before = explain(submitted.points[0].plan, submitted.first.site)
+    before = explain(submitted.points[0].plan, submitted.site.site)
     assert as_printed(run.items) == as_printed(before)
     assert {"the guide", ""} == {item.source for item in run.items if item.kind == "argument"}
 
@@ -134,7 +134,7 @@ def test_a_run_has_the_explanation_of_its_file(submitted: Prepared, word: str) -
 def test_a_changed_profile_is_no_source(submitted: Prepared) -> None:
     Path("big.yaml").write_text(SITE_OF_RUN.replace("=30", "=60"))
     run = explain_run(Path("kept/j/one"))
-    assert run.changed == str(submitted.first.profile)
+    assert run.changed == str(submitted.site.profile)
     found = {item.name: item for item in run.items}
     assert (found["srun --wait"].value, found["srun --wait"].source) == ("30", "")
     assert found["A"].origin == "job.yaml:2"

@@ -248,13 +248,13 @@ def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile
                 plan=point.plan,
                 script_digest=point.script.digest,
                 template_digest=point.script.template_digest,
-                provenance={PROFILE: str(prepared.first.profile)},
+                provenance={PROFILE: str(prepared.site.profile)},
             ),
             point.script,
         )
         for point in prepared.points
     ]
-    allocation = batch_of(prepared.first.site, entries).options.allocation
+    allocation = batch_of(prepared.site.site, entries).options.allocation
     assert allocation is not None
     assert allocation.text == prepared.allocation.text
     assert allocation.template_digest == prepared.allocation.template_digest

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import HpcTrainError, SpecError, StoreError, SubmitError
+from hpc_train.base.errors import HpcTrainError, SpecError, StoreError
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.run import JobState, Manifest, Run, RunFolder
 from hpc_train.runs.run_folders import run_folders
@@ -82,26 +82,9 @@ def test_each_run_goes_back_to_the_site_it_was_planned_for(
     }
     assert executors == {here.run_id: "local", there.run_id: "slurm"}
     assert len(slurm.calls("sbatch")) == 2
-    assert said == ["cost at slurm-generic: 1 run: at most 1 GPU-hours, 1 core-hours"]
+    assert said == ["cost: 1 run: at most 1 GPU-hours, 1 core-hours"]
     slurm.becomes("1002", "FAILED", nodes="n1")
     finished(home)
-
-
-@pytest.mark.process
-def test_what_was_submitted_before_another_site_refuses_is_said(
-    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    home = submit(job('command=["sh", "-c", "exit 3"]', site="local"), RESULTS, []).home
-    finished(home)
-    submit(job(), RESULTS, [])
-    slurm.becomes("1001", "FAILED", nodes="n1")
-    slurm.on("sbatch", "echo 'sbatch: error: no' >&2; exit 1")
-    said: list[str] = []
-    with pytest.raises(SubmitError, match="sbatch: no"):
-        retry(home, [], said.append)
-    assert said[-1] == "1 of 2 runs were submitted, to other sites"
-    assert len(finished(home)) == 3
 
 
 @pytest.mark.process

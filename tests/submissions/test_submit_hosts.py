@@ -44,16 +44,3 @@ def test_a_job_is_refused_before_its_cost_is_printed(tmp_path: Path, shared: str
     Path("j.yaml").write_text(json.dumps({**JOB, "resources": {"nodes": 2}}))
     assert refused("submit", "j.yaml", "--site", site) == ""
     assert refused("submit", "j.yaml", "--site", site, "--dry-run") == ""
-
-
-def test_of_a_study_over_sites_nothing_is_started(tmp_path: Path) -> None:
-    site = write(tmp_path)
-    study = {
-        "name": "s",
-        "job": JOB,
-        "scaling": "strong",
-        "axes": {"site": ["local", site]},
-        "repetitions": 2,
-    }
-    Path("s.yaml").write_text(json.dumps(study))
-    assert refused("submit", "s.yaml") == ""

@@ -151,7 +151,7 @@ def test_the_cost_is_told_and_may_be_too_much(slurm: FakeSlurm) -> None:
 
 
 def notices_of(prepared: Prepared) -> tuple[str, ...]:
-    return executor_of(prepared.first.site.value.scheduler).notices(prepared.points[0].plan)
+    return executor_of(prepared.site.site.value.scheduler).notices(prepared.points[0].plan)
 
 
 def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
