@@ -77,7 +77,6 @@ def _json(found: Examined) -> dict[str, Any]:
         "ok": not found.failed,
         "hardware": found.hardware,
         "cluster": found.cluster,
-        "switches": found.switches,
         "pbs": found.pbs,
         "sagemaker": dict(found.aws.rows),
         "findings": [
@@ -108,8 +107,7 @@ def _echo_section(section: str, rows: Sequence[Line], found: Examined) -> None:
 
 def _rows(section: str, found: Examined) -> list[Line]:
     if section == "slurm":
-        switches = [("topology", found.switches.summary)] if found.switches else []
-        own = [*_slurm(found.cluster), *switches, *_pbs(found.pbs)]
+        own = [*_slurm(found.cluster), *_pbs(found.pbs)]
         return [*own, *_profiles(found.profiles)]
     if section == "launchers":
         return list(_launchers(found.hardware, found.cluster))

@@ -41,13 +41,6 @@ def lab() -> None:
     "--eth0-rate", default="200mbit", show_default=True, help="Speed of the slow network."
 )
 @click.option("--accounting", is_flag=True, help="With MariaDB and slurmdbd: sacct, accounts, QOS.")
-@click.option(
-    "--nodes-per-switch",
-    type=click.IntRange(0, 200),
-    default=0,
-    show_default=True,
-    help="With topology/tree: nodes of each leaf switch.",
-)
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
 def up(**options: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root."""
@@ -164,12 +157,10 @@ def _end_twins(names: tuple[str, ...]) -> None:
 def _summary(settings: Settings) -> str:
     gpus = f", {settings.gpus} {settings.gpu_type}" if settings.gpus else ""
     accounting = "accounting" if settings.accounting else "no accounting"
-    each = settings.nodes_per_switch
-    switches = f"; {each} node{'s' if each > 1 else ''} on a switch" if each else ""
     nodes = f"{settings.nodes} node{'s' if settings.nodes > 1 else ''}"
     return (
         f"{nodes} of {settings.cpus} cores, {settings.mem}{gpus}; "
-        f"eth0 {settings.eth0_rate}, ib0 unshaped; {accounting}{switches}"
+        f"eth0 {settings.eth0_rate}, ib0 unshaped; {accounting}"
     )
 
 

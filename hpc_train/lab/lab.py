@@ -44,7 +44,7 @@ from hpc_train.lab.settings import (
     memory,
     nodes_of,
 )
-from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf, topology_conf
+from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf
 from hpc_train.lab.slurm_programs import chosen_prefix, shell_lines, slurm, version_of
 from hpc_train.lab.state_file import (
     Lab,
@@ -232,8 +232,6 @@ def _write_files(settings: Settings) -> None:
         (folder / "tmp" / node.name).mkdir()
         (folder / "tmp" / node.name).chmod(0o1777)
     (folder / "gres.conf").write_text(gres_conf(settings), encoding="utf-8")
-    if settings.nodes_per_switch:
-        (folder / "topology.conf").write_text(topology_conf(settings), encoding="utf-8")
     (folder / "hosts").write_text(hosts(settings, socket.gethostname()), encoding="utf-8")
     (folder / "env").write_text(shell_lines(settings), encoding="utf-8")
     for index in range(settings.gpus):

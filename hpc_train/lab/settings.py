@@ -24,10 +24,7 @@ _FOLDER_LENGTH = 60
 
 
 class Settings(Value, frozen=True, kw_only=True):
-    """Requested settings; `number` tells the labs of one machine apart, whatever the settings.
-
-    With `nodes_per_switch`, Slurm knows a tree of leaf switches and one above them.
-    """
+    """Requested settings; `number` tells the labs of one machine apart, whatever the settings."""
 
     number: int = 1
     nodes: int = 4
@@ -37,7 +34,6 @@ class Settings(Value, frozen=True, kw_only=True):
     gpu_type: str = "a100"
     eth0_rate: str = "200mbit"
     accounting: bool = False
-    nodes_per_switch: int = 0
     folder: str = DEFAULT_FOLDER
     slurm_prefix: str = ""
 

@@ -95,19 +95,8 @@ def slurm_conf(settings: Settings) -> str:
     }
     accounting = _ACCOUNTING.format(**facts) if settings.accounting else ""
     programs = plugin_line(settings.slurm_prefix)
-    switches = "TopologyPlugin=topology/tree\n" if settings.nodes_per_switch else ""
-    middle = programs + accounting + switches + _gres_types(settings)
+    middle = programs + accounting + _gres_types(settings)
     return _SLURM.format(**facts) + middle + _nodes(settings)
-
-
-def topology_conf(settings: Settings) -> str:
-    """Return topology.conf: leaf switches of so many nodes each, and one above them."""
-    names = [node.name for node in nodes_of(settings)]
-    each = settings.nodes_per_switch
-    leaves = [names[start : start + each] for start in range(0, len(names), each)]
-    lines = [f"SwitchName=leaf{n} Nodes={','.join(one)}\n" for n, one in enumerate(leaves, 1)]
-    above = ",".join(f"leaf{number}" for number in range(1, len(leaves) + 1))
-    return "".join(lines) + f"SwitchName=spine Switches={above}\n"
 
 
 def _gres_types(settings: Settings) -> str:

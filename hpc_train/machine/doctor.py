@@ -19,7 +19,7 @@ from hpc_train.reports.topology_text import topology_lines
 from hpc_train.sagemaker.account_check import AccountCheck, check_account, uses_aws
 from hpc_train.sites.detection import detect_site, this_host
 from hpc_train.sites.load import load_site
-from hpc_train.slurm.live_cluster import Cluster, SwitchTopology, read_cluster, read_switches
+from hpc_train.slurm.live_cluster import Cluster, read_cluster
 
 SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "containers", "sagemaker")
 
@@ -36,7 +36,6 @@ class Examined(Value, frozen=True, kw_only=True):
     slurm_problem: str
     advice: tuple[Finding, ...]
     profiles: tuple[str, ...] = ()
-    switches: SwitchTopology | None = None
     pbs: LivePbs | None = None
     aws: AccountCheck = AccountCheck()
 
@@ -61,8 +60,7 @@ def examine(reach: str | None = None) -> Examined:
     """
     hardware = this_hardware(reach)
     cluster, slurm_problem = _cluster()
-    switches = read_switches() if cluster else None
-    advice = advise(hardware, cluster, switches)
+    advice = advise(hardware, cluster)
     if slurm_problem:
         message = f"Slurm's commands are installed, but do not answer: {slurm_problem}"
         hint = "set SLURM_CONF, or check whether the controller is up"
@@ -81,7 +79,6 @@ def examine(reach: str | None = None) -> Examined:
         slurm_problem=slurm_problem,
         advice=advice,
         profiles=profiles,
-        switches=switches,
         pbs=pbs,
         aws=aws,
     )

@@ -22,7 +22,6 @@ from hpc_train.slurm.live_cluster import (
     LivePartition,
     LiveQos,
     Mpi,
-    SwitchTopology,
 )
 
 
@@ -107,7 +106,6 @@ class Findings(Value, frozen=True, kw_only=True):
     launchers: Mapping[str, str]
     programs: tuple[str, ...] = ()
     slurm_conf: str | None = None
-    switches: SwitchTopology | None = None
 
 
 def draft(findings: Findings) -> str:
@@ -119,7 +117,7 @@ def draft(findings: Findings) -> str:
     parts = (
         _head(findings, main),
         _launchers(findings, main),
-        partition_lines(findings.cluster, findings.hardware, network, findings.switches),
+        partition_lines(findings.cluster, findings.hardware, network),
         _choice(findings.cluster),
         qos_lines(findings.cluster),
         _requests(findings.cluster, main),
@@ -300,7 +298,6 @@ def partition_lines(
     cluster: Cluster,
     hardware: Mapping[NodeShape, Hardware],
     network: Guess | None,
-    switches: SwitchTopology | None = None,
 ) -> Iterator[str]:
     """Yield `partitions:` with values of Slurm and the probed nodes."""
     yield "partitions:"
@@ -313,7 +310,6 @@ def partition_lines(
             lines += _nodes(found)
             lines += _gpus(found[0].nodes[0], machine)
             lines += _network(machine, network)
-            lines += _switches(switches, found)
         yield from (f"    {one}" for one in (*lines, *_remarks(partition)))
 
 
@@ -421,16 +417,6 @@ def _network(machine: Hardware | None, network: Guess | None) -> Iterator[str]:
         yield line("interfaces", found.interfaces, GUESSED)
     if found.hcas and found.hcas != network.hcas:
         yield line("hcas", found.hcas, GUESSED)
-
-
-def _switches(switches: SwitchTopology | None, found: tuple[NodeKind, ...]) -> Iterator[str]:
-    """Yield the nodes of the largest leaf switch or block, where Slurm knows more than one."""
-    if switches is None or len(switches.leaves) < 2:
-        return
-    most = switches.most_of([node.name for kind in found for node in kind.nodes])
-    if most:
-        key = "nodes_per_switch" if switches.kind == "tree" else "nodes_per_block"
-        yield line(key, most, f"scontrol show topology: {switches.summary}")
 
 
 def _remarks(partition: LivePartition) -> Iterator[str]:

@@ -20,7 +20,7 @@ from hpc_train.machine.starter_job import starter_job
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.runs.json_files import cannot_write
 from hpc_train.sites.detection import find_scheduler
-from hpc_train.slurm.live_cluster import Cluster, read_cluster, read_switches
+from hpc_train.slurm.live_cluster import Cluster, read_cluster
 
 # What scontrol says where a package has installed it, and nothing has configured it.
 _UNCONFIGURED = "configuration source"
@@ -125,7 +125,6 @@ def _findings(name: str, cluster: Cluster, probed: Probed) -> Findings:
         launchers=launchers,
         programs=tuple(one for one in launchers.values() if one and shutil.which(one)),
         slurm_conf=os.environ.get("SLURM_CONF"),
-        switches=read_switches(),
     )
 
 

@@ -7,19 +7,16 @@ from collections.abc import Iterator
 from hpc_train.base.finding import Finding, Severity
 from hpc_train.machine.hardware import Hardware
 from hpc_train.machine.infer_settings import usable
-from hpc_train.slurm.live_cluster import Cluster, SwitchTopology
+from hpc_train.slurm.live_cluster import Cluster
 
 _SHM_MIB = 1024
 _FILES = 4096
 
 
-def advise(
-    hardware: Hardware, cluster: Cluster | None, switches: SwitchTopology | None = None
-) -> tuple[Finding, ...]:
+def advise(hardware: Hardware, cluster: Cluster | None) -> tuple[Finding, ...]:
     """Return the problems in the order of the printed sections; `id` is the section."""
     return (
         *_slurm(cluster),
-        *_switches(switches),
         *_launchers(hardware, cluster),
         *_torch(hardware),
         *_network(hardware),
@@ -37,23 +34,6 @@ def _slurm(cluster: Cluster | None) -> Iterator[Finding]:
     if down:
         said = f"not up: {', '.join(down)}"
         yield _found("slurm", "warning", said, "jobs there wait; see scontrol show partition")
-
-
-def _switches(switches: SwitchTopology | None) -> Iterator[Finding]:
-    """Yield what Slurm knows of the network, and the option that keeps a job together."""
-    if switches is None or len(switches.leaves) < 2:
-        return
-    most = switches.most_nodes
-    option = (
-        f"a job of at most {most} nodes: --switches=1@TIME waits up to TIME for one leaf switch; "
-        "the site may limit TIME (max_switch_wait)"
-    )
-    if switches.kind == "block":
-        option = (
-            f"--segment=N keeps groups of N nodes, at most {most}, in one block; N must divide the "
-            "nodes of the job"
-        )
-    yield _found("slurm", "info", f"Slurm places jobs by {switches.summary}", option)
 
 
 def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Finding]:

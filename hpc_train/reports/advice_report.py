@@ -51,7 +51,7 @@ def advice_report(
     """
     ranks, each = [row.ranks for row in advice.rows], machine.gpus_per_node
     gpu = f"{each} {machine.gpu or 'GPUs'} a node" if each else "no GPUs"
-    notes = [*unused, *switch_notes(ranks, machine), *NOTES]
+    notes = [*unused, *NOTES]
     if advice.refused:
         notes.append(f"Without a row: {'; '.join(reason for _, reason in advice.refused)}.")
     if any(row.forecast for row in advice.rows):
@@ -194,7 +194,6 @@ def _text(value: Any) -> str:
 
 _IN_NODE = "from GPU to GPU in a node"
 _BETWEEN = "the adapters between nodes"
-_LEAF, _BLOCK = "leaf switch", "block"
 _UNKNOWN = {
     _IN_NODE: "not known: no link of GPUs has a source",
     _BETWEEN: "not known: state nics_per_node and nic_gbps of the partition",
@@ -227,42 +226,8 @@ def crossed_links_tables(ranks: Sequence[int], machine: MachineSize) -> Iterator
     )
 
 
-def switch_notes(ranks: Sequence[int], machine: MachineSize) -> Iterator[str]:
-    """Yield the option that keeps the nodes of a job together, for the sizes of several nodes."""
-    group, word = _group(machine)
-    sizes = sorted({machine.nodes(size) for size in ranks} - {1})
-    if not group or not sizes:
-        return
-    few, many = [size for size in sizes if size <= group], [size for size in sizes if size > group]
-    if word == _BLOCK:
-        parts = [(size, max(n for n in range(1, group + 1) if size % n == 0)) for size in sizes]
-        segments = ", ".join(f"{{segment: {part}}} of {size} nodes" for size, part in parts)
-        yield f"A {word} has {group} nodes. directives keep groups of nodes in one: {segments}."
-        return
-    if few:
-        yield (
-            f"A {word} has {group} nodes: directives: {{switches: 1@10:00}} waits up to ten "
-            f"minutes for one, on up to {few[-1]} nodes; without it Slurm may use several."
-        )
-    if many:
-        least = ", ".join(f"{-(-size // group)} for {size} nodes" for size in many)
-        yield f"Leaf switches of {group} nodes that a job needs at least: {least}."
-
-
-def _group(machine: MachineSize) -> tuple[int, str]:
-    """Return the nodes of a leaf switch or block, 0 if not known, and what it is."""
-    if machine.nodes_per_block:
-        return machine.nodes_per_block, _BLOCK
-    return machine.nodes_per_switch or 0, _LEAF
-
-
 def _crossed(ranks: int, machine: MachineSize) -> str:
-    nodes, (group, word) = machine.nodes(ranks), _group(machine)
-    if nodes == 1:
-        return _IN_NODE
-    if not group:
-        return _BETWEEN
-    return f"{_BETWEEN}, {'within one' if nodes <= group else 'and more than one'} {word}"
+    return _IN_NODE if machine.nodes(ranks) == 1 else _BETWEEN
 
 
 def _value(ranks: int, machine: MachineSize) -> float | None:

@@ -296,12 +296,6 @@ class Partition(Value, frozen=True, kw_only=True):
         Count | None, Meta(description="Network adapters for data per node.")
     ] = None
     nic_gbps: Annotated[Jobs | None, Meta(description="Speed of one adapter, Gbit/s.")] = None
-    nodes_per_switch: Annotated[
-        Count | None, Meta(description="Nodes of a leaf switch in Slurm's topology/tree.")
-    ] = None
-    nodes_per_block: Annotated[
-        Count | None, Meta(description="Nodes of a block in Slurm's topology/block.")
-    ] = None
     interfaces: Annotated[
         tuple[Interface, ...], Meta(description="Instead of network.interfaces.")
     ] = ()

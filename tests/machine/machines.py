@@ -62,5 +62,5 @@ def _name(argv: tuple[str, ...]) -> str:
     if argv[0] == "srun":
         return "mpi" if argv[1:] == ("--mpi=list",) else "try"
     words = {"config": "config", "partition": "partitions", "node": "nodes"}
-    words |= {"qos": "qos", "assoc": "associations", "topology": "switches"}
+    words |= {"qos": "qos", "assoc": "associations"}
     return next(words[word] for word in argv if word in words)

@@ -18,7 +18,6 @@ from hpc_train.slurm.live_cluster import (
     LiveNode,
     LivePartition,
     LiveQos,
-    SwitchTopology,
 )
 
 NODE = LiveNode(
@@ -186,29 +185,3 @@ def test_the_partitions_of_a_qos_are_those_that_allow_it_if_others_do_not() -> N
     found = qualities(user("free", "small"), queues=(QUEUE, only))
     assert found == ["qos:", "- name: free", "partitions: [p]", "- name: small", *LIMITS]
     assert "partitions: []" not in qualities(user("free"), queues=(only,))
-
-
-TREE = """\
-SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-3],x[1-9]
-SwitchName=s2 Level=0 LinkSpeed=1 Nodes=n[4-5]
-SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-5],x[1-9] Switches=s[1-2]
-"""
-BLOCKS = "BlockName=b1 BlockIndex=0 Nodes=n[1-2]\nBlockName=b2 BlockIndex=1 Nodes=n[3-5]\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        (TREE, ["nodes_per_switch: 3  # scontrol show topology: 2 leaf switches of 2 to 12 nodes"]),
-        (BLOCKS, ["nodes_per_block: 3  # scontrol show topology: 2 blocks of 2 to 3 nodes"]),
-        ("SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-5]\n", []),
-        (TREE.replace("n[", "y["), []),
-        ("", []),
-    ],
-)
-def test_the_nodes_of_a_leaf_switch_are_those_of_the_partition(text: str, lines: list[str]) -> None:
-    nodes = tuple(node(name=f"n{number}") for number in range(1, 6))
-    switches = SwitchTopology.parse(text)
-    drafted = partition_lines(cluster(nodes=nodes), {}, None, switches)
-    found = [one.strip() for one in drafted]
-    assert [one for one in found if "nodes_per_" in one] == lines

@@ -10,7 +10,7 @@ import pytest
 from hpc_train.machine.hardware import Hardware, Link, Port, ProcessLimits, Software, Torch
 from hpc_train.machine.problems_and_remedies import advise
 from hpc_train.machine.read_hardware import read_hardware
-from hpc_train.slurm.live_cluster import SwitchTopology, read_cluster, read_switches
+from hpc_train.slurm.live_cluster import read_cluster
 from tests.machine.machines import Slurm, output
 
 GOOD = ProcessLimits(memlock_kib=-1, open_files=65536, shm_mib=64000, memory_mib=128000)
@@ -93,12 +93,3 @@ def test_slurm_without_pmix_or_with_a_broken_one() -> None:
 def test_a_partition_that_is_down() -> None:
     (found,) = [a for a in advise(machine(), read_cluster(Slurm("mixed"))) if a.id == "slurm"]
     assert found.message == "not up: cpu"
-
-
-def test_switches_and_blocks_have_an_option_of_sbatch() -> None:
-    (tree,) = advise(machine(), None, read_switches(Slurm("mixed")))
-    assert tree.advice.startswith("a job of at most 4 nodes: --switches=1@TIME")
-    blocks = "BlockName=b1 BlockIndex=0 Nodes=g[1-2]\nBlockName=b2 BlockIndex=1 Nodes=g[3-4]\n"
-    (block,) = advise(machine(), None, SwitchTopology.parse(blocks))
-    assert block.advice.startswith("--segment=N keeps groups of N nodes, at most 2,")
-    assert advise(machine(), None, SwitchTopology.parse(blocks.splitlines()[0])) == ()

@@ -9,7 +9,7 @@ from hpc_train.base.slurm_options import Gres
 from hpc_train.base.units import Duration, Memory
 from hpc_train.machine.probe_job import kinds
 from hpc_train.sites.detection import settings
-from hpc_train.slurm.live_cluster import mpi_plugins, read_cluster, read_switches
+from hpc_train.slurm.live_cluster import mpi_plugins, read_cluster
 from tests.machine.machines import Slurm, fixture
 
 
@@ -104,10 +104,3 @@ def test_what_is_essential_may_not(name: str) -> None:
 def test_a_setting_without_a_value_does_not_take_the_next_line() -> None:
     said = "Epilog=\nProlog = (null)\r\nClusterName =  lab \n"
     assert settings(said) == {"Epilog": "", "Prolog": "(null)", "ClusterName": "lab"}
-
-
-def test_the_switches_of_a_cluster() -> None:
-    found = read_switches(Slurm("mixed"))
-    assert found is not None
-    assert found.summary == "2 leaf switches of 2 to 4 nodes"
-    assert read_switches(Slurm("lab")) is None

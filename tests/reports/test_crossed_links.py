@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hpc_train.advice.machine import MachineSize
 from hpc_train.machine.read_hardware import read_hardware
 from hpc_train.plans.node_topology import GpuLink, GpuPlace, NodeTopology
-from hpc_train.reports.advice_report import crossed_links_tables, switch_notes
+from hpc_train.reports.advice_report import crossed_links_tables
 from hpc_train.reports.topology_text import topology_lines
 from tests.machine.machines import output
 
@@ -33,25 +33,8 @@ def test_a_node_and_several() -> None:
     ]
 
 
-def test_the_switches_of_a_tree() -> None:
-    tree = replace(NODE, nodes_per_switch=2)
-    assert [row[:2] for row in rows([4, 8, 16], tree)] == [
-        ["4", "from GPU to GPU in a node"],
-        ["8", "the adapters between nodes, within one leaf switch"],
-        ["16", "the adapters between nodes, and more than one leaf switch"],
-    ]
-    few, many = switch_notes([4, 8, 16, 20], tree)
-    assert "{switches: 1@10:00} waits up to ten minutes for one, on up to 2 nodes" in few
-    assert many.endswith("at least: 2 for 4 nodes, 3 for 5 nodes.")
-    assert list(switch_notes([2, 4], tree)) == list(switch_notes([8], NODE)) == []
-
-
-def test_segments_of_blocks_divide_the_nodes() -> None:
-    blocks = replace(NODE, nodes_per_block=18)
-    (note,) = switch_notes([16, 128], blocks)
-    assert note.endswith("{segment: 4} of 4 nodes, {segment: 16} of 32 nodes.")
-    assert rows([128], blocks)[0][1] == "the adapters between nodes, and more than one block"
-    unknown = replace(blocks, node_link=None)
+def test_adapters_that_are_not_stated() -> None:
+    unknown = replace(NODE, node_link=None)
     assert rows([128], unknown)[0][3].startswith("not known: state nics_per_node")
 
 
