@@ -220,11 +220,9 @@ def _print_result(smoke: Smoke) -> None:
     "--reach", metavar="HOST[:PORT]", help="Let the probe job try one connection to this host."
 )
 @click.option("--hosts", metavar="HOST,…", help="Machines that ssh reaches, instead of a cluster.")
-@click.option("--sagemaker", is_flag=True, help="The account of AWS of this shell.")
 def init_site_profile(
     *,
     hosts: str | None,
-    sagemaker: bool,
     name: str | None,
     output: Path | None,
     force: bool,
@@ -233,11 +231,9 @@ def init_site_profile(
     options: tuple[str, ...],
     reach: str | None,
 ) -> None:
-    """Write a draft of a profile: of the local Slurm or PBS, of hosts, or of an account of AWS."""
+    """Write a draft of a profile: of the local Slurm or PBS, or of hosts."""
     from hpc_train.machine.init_site import InitOptions
 
-    if sagemaker and (hosts is not None or probe):
-        raise click.UsageError("--sagemaker asks AWS; leave out --hosts and --probe")
     if hosts is not None and not hosts.strip(", "):
         raise click.UsageError("--hosts needs names that ssh knows, such as --hosts gpu1,gpu2")
     if hosts and probe:
@@ -253,17 +249,12 @@ def init_site_profile(
         srun=options,
         reach=reach,
     )
-    _say_draft(_draft(wanted, hosts, sagemaker=sagemaker))
+    _say_draft(_draft(wanted, hosts))
 
 
-def _draft(wanted: InitOptions, hosts: str | None, *, sagemaker: bool) -> Drafted:
+def _draft(wanted: InitOptions, hosts: str | None) -> Drafted:
     from hpc_train.cli.output import busy
 
-    if sagemaker:
-        from hpc_train.machine.draft_sagemaker import init_sagemaker
-
-        with busy("asking AWS"):
-            return init_sagemaker(wanted)
     if hosts:
         from hpc_train.machine.draft_hosts import init_hosts
 

@@ -87,7 +87,7 @@ def _check_slurm() -> None:
     raise ProbeError(
         f"this machine has {here} Slurm (scontrol) nor PBS (qstat){said}",
         "run it on a login node, with SLURM_CONF if needed; machines that ssh reaches: "
-        "hpctrain site init --hosts a,b; an account of AWS: hpctrain site init --sagemaker",
+        "hpctrain site init --hosts a,b",
     )
 
 

@@ -30,14 +30,12 @@ from moto.sagemaker.models import (
 )
 from moto.sagemaker.responses import SageMakerResponse
 from moto.server import ThreadedMotoServer
-from moto.servicequotas.responses import ServiceQuotasResponse
 
 from tests.servers.sagemaker_job import TrainingJob
 
 ACCOUNT, REGION, BUCKET = "123456789012", "eu-west-1", "my-bucket"
 # Roles, and who may assume them.
 ROLES = {"ec2": "ec2.amazonaws.com", "lab": "sagemaker.amazonaws.com"}
-QUOTAS = {"ml.m5.large": 4, "ml.g5.12xlarge": 2, "ml.p4d.24xlarge": 0}
 PROFILE = f"""\
 schema: 1
 name: sagemaker
@@ -181,17 +179,9 @@ def _server() -> TrainingService:
         job.stop()
         return EmptyResult()
 
-    def quotas(self: ServiceQuotasResponse) -> str:
-        listed = [
-            {"QuotaName": f"{name} for training job usage", "Value": float(most)}
-            for name, most in QUOTAS.items()
-        ]
-        return json.dumps({"Quotas": listed})
-
     SageMakerModelBackend.create_training_job = create  # type: ignore[method-assign, assignment]
     SageMakerModelBackend.list_training_jobs = listed  # type: ignore[method-assign, assignment]
     SageMakerResponse.stop_training_job = stop  # type: ignore[attr-defined]
-    ServiceQuotasResponse.list_service_quotas = quotas  # type: ignore[attr-defined]
     return found
 
 
