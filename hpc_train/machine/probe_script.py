@@ -86,7 +86,6 @@ grep -c -e ':plm:slurm' -e ':ras:slurm' -e 'MCA plm: slurm' <<<"$found"
 _SECTIONS = {
     "settings": (5, _SETTINGS),
     "cpus": (10, "lscpu -J || lscpu"),
-    "hwloc": (20, "lstopo-no-graphics --of xml || lstopo --of xml"),
     "addresses": (10, "ip -j addr"),
     "interfaces": (10, _INTERFACES),
     "ports": (10, _PORTS),
@@ -102,7 +101,7 @@ _ABSENT = 127
 _LATE = (124, 137)
 
 # Sections for a topology, beside those of _PLACES.
-TOPOLOGY = ("cpus", "hwloc")
+TOPOLOGY = ("cpus",)
 
 
 def probe_script(reach: str | None = None, only: Sequence[str] = ()) -> str:
