@@ -102,11 +102,6 @@ hpctrain_start() {
   HPCTRAIN_RUN=$1
   [ "$hpctrain_scheduler:$hpctrain_job" != pbs: ] || { echo "hpctrain: this shell is in no job of PBS; submit the script with qsub" >&2; exit 1; }
   [ -d "${HPCTRAIN_RUN:-.}" ] || { echo "hpctrain: $HPCTRAIN_RUN does not exist on $HOSTNAME; the results must be on a file system that all nodes share (--results DIR)" >&2; exit 1; }
-  if [ -n "${hpctrain_once-}" ] && [ -n "$hpctrain_task" ] && [ -e "$HPCTRAIN_RUN/status.json" ]; then
-    # PBS may start a job of an array again after the loss of a node: the measurements of two starts would be mixed.
-    echo "hpctrain: PBS started this job again, which ends it; hpctrain retry submits a new run" >&2
-    exit 1
-  fi
   export HPCTRAIN_RUN="${HPCTRAIN_RUN:-$PWD/results/$hpctrain_name/$hpctrain_number}"
   export HPCTRAIN_LOG_DIR="$HPCTRAIN_RUN/logs" HPCTRAIN_FAILURE_FILE="$HPCTRAIN_RUN/first_failure"
   rm -rf -- "$HPCTRAIN_RUN/attempts"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import re
 import shlex
 import shutil
 import time
@@ -14,17 +12,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.base.errors import SiteProfileError, SubmitError
-from hpc_train.base.value import Value
-from hpc_train.pbs.jobs import (
-    ENDING,
-    QsubCall,
-    call_pbs,
-    job_reports,
-    message_of,
-    qsub_calls,
-    search,
-    transient,
-)
+from hpc_train.pbs.jobs import ENDING, call_pbs, job_reports, message_of, search
 from hpc_train.pbs.qsub import quoted, submit
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import Executor, ExecutorOptions, check_queue_limit
@@ -34,7 +22,7 @@ from hpc_train.sites.profile import SourcedSite
 
 _CANCELLED = "cancelled by the user"
 # Messages about jobs that have ended in the meantime.
-_GONE = ("Unknown Job Id", "Job has finished", "invalid for finished array subjob")
+_GONE = ("Unknown Job Id", "Job has finished")
 # PBS kills what is left of a job 10 s after TERM (kill_delay); one query every half second.
 _MAX_QUERIES = 40
 # Arguments of one command: Linux allows 2 MiB, and a job id has up to 64 characters.
@@ -69,19 +57,16 @@ class PbsExecutor(Executor):
         return options
 
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
-        """Submit an array for each point, or a job for each run; see `Executor.submit`."""
-        calls, most_running = _calls(runs, options)
-        submitted = 0
-        for call in calls:
+        """Submit a job for each run; see `Executor.submit`."""
+        for submitted, run in enumerate(runs):
             try:
-                submit(call, options, most_running)
+                submit(run, options)
             except SubmitError as failure:
                 if not submitted:
                     raise
                 message = f"{submitted} of {len(runs)} runs were submitted, then: {failure.message}"
                 hint = failure.hint or "submit again for the rest"
                 raise SubmitError(message, hint, transient=failure.transient) from None
-            submitted += len(call.runs)
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """Query each server once; see `Executor.query`."""
@@ -113,25 +98,6 @@ class PbsExecutor(Executor):
             raise
         for run, submission in runs.items():
             mark(run, submission, JobState.CANCELLED, _CANCELLED)
-
-
-def _calls(
-    runs: Sequence[RunFolder], options: ExecutorOptions
-) -> tuple[tuple[QsubCall, ...], int | None]:
-    """Return the calls of qsub, and how many subjobs of an array may run at once."""
-    limits = options.limits
-    whole = qsub_calls(runs, len(runs))
-    if len(whole) == len(runs):
-        return whole, None
-    server = server_settings()
-    sizes = (server.max_array_size, limits.max_array_size)
-    most = min(size for size in sizes if size is not None)
-    if limits.max_array_running and not server.limits_running:
-        logging.getLogger(__name__).warning(
-            "PBS %s cannot limit running subjobs: max_array_running has no effect", server.version
-        )
-        return qsub_calls(runs, most), None
-    return qsub_calls(runs, most), limits.max_array_running
 
 
 def _reports(jobs: Collection[str]) -> dict[str, JobReport]:
@@ -177,40 +143,3 @@ def _await_end(jobs: Collection[str]) -> None:
 def _has_left(report: JobReport) -> bool:
     """Whether a job has ended or is ending; False if its state is unknown."""
     return report.state.finished or report.reason == ENDING
-
-
-# Of a server that does not say: PBS's default of max_array_size (pbs_server_attributes(7B)).
-_ARRAY_SIZE = 10_000
-# `%N`, a limit of running subjobs: openpbs pull request 2038 of September 2020, after version 19.
-_WITH_LIMIT = 20
-
-
-class ServerSettings(Value, frozen=True, kw_only=True):
-    """The largest number of subjobs of an array, and the version; empty if it is unknown."""
-
-    max_array_size: int = _ARRAY_SIZE
-    version: str = ""
-
-    @property
-    def limits_running(self) -> bool:
-        """Whether qsub accepts a limit of running subjobs, `-J 1-9%N`."""
-        major = re.match(r"[0-9]{1,9}", self.version)
-        return major is None or int(major[0]) >= _WITH_LIMIT
-
-
-def server_settings() -> ServerSettings:
-    """Query the server.
-
-    Raises:
-        SubmitError: it does not answer.
-    """
-    done = call_pbs("qstat", "-B", "-f")
-    if done.returncode != 0 and transient(done.stderr):
-        hint = "qstat -B answers when the server does; submit again then"
-        raise SubmitError(f"PBS does not answer: {message_of(done)}", hint)
-    text = done.stdout
-    size = re.search(r"^ {4}max_array_size = ([0-9]{1,9})$", text, re.MULTILINE)
-    version = re.search(r"^ {4}pbs_version = (\S{1,64})$", text, re.MULTILINE)
-    return ServerSettings(
-        max_array_size=int(size[1]) if size else _ARRAY_SIZE, version=version[1] if version else ""
-    )

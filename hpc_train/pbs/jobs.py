@@ -1,4 +1,4 @@
-"""Jobs of PBS: commands, arrays, answers of qstat, states, and the search for one without an id.
+"""Jobs of PBS: commands, answers of qstat, states, and the search for one without an id.
 
 Codes and letters: OpenPBS 23.06, qstat(1B), pbs_job_attributes(7B), job.h; and its answers.
 """
@@ -9,8 +9,7 @@ import datetime
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,8 +17,7 @@ import msgspec
 from hpc_train.base.processes import Finished, clean_environment
 from hpc_train.base.processes import run as run_program
 from hpc_train.base.value import Value
-from hpc_train.runs.executor import repetition_groups
-from hpc_train.runs.run import JobReport, JobState, RunFolder, RunName, Submission
+from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.submission_file import owner, status_of, unknown_job
 
 _PENDING, _ENDED = frozenset("QWTHM"), frozenset("FX")
@@ -32,9 +30,6 @@ _FORGOTTEN = "PBS no longer knows it, and it recorded no end"
 _TIMEOUT, _MEMORY = -29, (-26, -27)
 # 256 or 128 and TERM; the substate of a job that was deleted.
 _TERMINATED, _DELETED = (271, 143), 91
-# Without a history, an ended subjob has the attributes of its array, and one of these comments.
-_SUBJOB_ENDED, _SUBJOB_DELETED = ("Subjob finished", "Subjob failed"), "Subjob terminated"
-_BEGAN = "Job Array Began"
 _HOLDS = {"u": "its owner", "o": "an operator", "s": "PBS, perhaps after errors at its start"}
 _NEVER = re.compile(r"Can Never Run: *([^ ].*)")
 _NOT_NOW = re.compile(r"Not Running: *([^ ].*)")
@@ -73,9 +68,6 @@ def report(job: str, attributes: Mapping[str, Any]) -> JobReport:
         return JobReport(
             state=JobState.UNKNOWN, reason=f"unknown state of PBS: {letter!r}", job=job
         )
-    if attributes.get("comment") in _SUBJOB_ENDED:
-        # The run's own files have more information.
-        return JobReport(state=JobState.LOST, reason=_FORGOTTEN)
     state, reason = _end(attributes)
     return JobReport(state=state, reason=reason, start=start, nodes=nodes, job=job)
 
@@ -83,7 +75,6 @@ def report(job: str, attributes: Mapping[str, Any]) -> JobReport:
 def _waiting(letter: str, attributes: Mapping[str, Any]) -> str:
     comment = str(attributes.get("comment", ""))
     holds = [_HOLDS[one] for one in str(attributes.get("Hold_Types", "")) if one in _HOLDS]
-    # A subjob of an array that is held is queued, with the holds of the array.
     if letter == "H" or holds:
         by = f" by {' and '.join(holds)}" if holds else ""
         return f"it is held{by}; qrls releases it"
@@ -91,14 +82,12 @@ def _waiting(letter: str, attributes: Mapping[str, Any]) -> str:
         return f"it can never run here: {never[1]}; cancel it, and request less"
     if now := _NOT_NOW.search(comment):
         return f"it waits: {now[1]}"
-    return f"PBS says: {comment}" if comment and not comment.startswith(_BEGAN) else ""
+    return f"PBS says: {comment}" if comment else ""
 
 
 def _end(attributes: Mapping[str, Any]) -> tuple[JobState, str]:
     code = _whole(attributes.get("Exit_status"))
     deleted = _whole(attributes.get("substate")) == _DELETED
-    if attributes.get("comment") == _SUBJOB_DELETED:
-        return JobState.CANCELLED, "deleted"
     if code is None or (code in _TERMINATED and deleted):
         by = str(attributes.get("comment", "")).rpartition(" terminated by ")[2]
         return JobState.CANCELLED, f"deleted by {by}" if code is not None and by else "deleted"
@@ -196,90 +185,6 @@ def message_of(done: Finished) -> str:
     return "; ".join(words) or f"exit code {done.returncode}"
 
 
-# What PBS replaces by the index in the path of the output.
-INDEX = "^array_index^"
-_SUBJOB = re.compile(r"\A([0-9]{1,20})\[[0-9]{1,20}\]")
-
-
-class QsubCall(Value, frozen=True, kw_only=True):
-    """One submission: its runs, their script and folder, and the range of an array.
-
-    `folder` has the mark `^array_index^` in place of the number of the repetition. An empty range
-    means a job that is not an array.
-    """
-
-    runs: tuple[RunFolder, ...]
-    script: Path
-    folder: str
-    indices: str = ""
-
-    def native_id(self, run: RunFolder, job: str) -> str:
-        """Return the id of a run's part of the job; `job` may be empty while it is unknown."""
-        name = RunName.parse(run.run_id)
-        if not self.indices or name is None:
-            return job
-        return subjob(job, f"_{name.repetition}") if job else f"_{name.repetition}"
-
-
-def subjob(job: str, element: str) -> str:
-    """Return the id of the subjob `_3` of `41[].server`: `41[3].server`; a plain job as it is."""
-    return job.replace("[]", f"[{element[1:]}]", 1) if element else job
-
-
-def array_of(job: str) -> str:
-    """Return the id of the array of a subjob; any other job as it is."""
-    return _SUBJOB.sub(r"\1[]", job)
-
-
-def qsub_calls(runs: Sequence[RunFolder], array_size: int) -> tuple[QsubCall, ...]:
-    """Combine the repetitions of a point into arrays of at most `array_size` subjobs."""
-    calls: list[QsubCall] = []
-    for group, _ in repetition_groups(runs, lambda _: True):
-        by_number = {_repetition(run): run for run in group}
-        for numbers in _ranges(sorted(by_number), array_size) if len(group) > 1 else ():
-            calls.append(_call([by_number[number] for number in numbers], numbers))
-        if len(group) == 1:
-            calls.append(_call(group, ()))
-    return tuple(calls)
-
-
-def _repetition(run: RunFolder) -> int:
-    name = RunName.parse(run.run_id)
-    return name.repetition if name else 0
-
-
-def _ranges(numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    """Split ascending numbers into arithmetic progressions of at most `size` numbers."""
-    start = 0
-    while start < len(numbers):
-        end = start + 1
-        while end < len(numbers) and end - start < size and _fits(numbers, start, end):
-            end += 1
-        yield numbers[start:end]
-        start = end
-
-
-def _fits(numbers: Sequence[int], start: int, end: int) -> bool:
-    step = numbers[start + 1] - numbers[start]
-    return numbers[end] - numbers[end - 1] == step
-
-
-def _call(runs: Sequence[RunFolder], numbers: Sequence[int]) -> QsubCall:
-    first = runs[0]
-    script, folder = first.script.absolute(), str(first.path.absolute())
-    name = RunName.parse(first.run_id)
-    if len(runs) == 1 or name is None:
-        return QsubCall(runs=tuple(runs), script=script, folder=folder)
-    step = numbers[1] - numbers[0]
-    before = folder.removesuffix(f"{name.repetition}{name.ending}")
-    return QsubCall(
-        runs=tuple(runs),
-        script=script,
-        folder=f"{before}{INDEX}{name.ending}",
-        indices=f"{numbers[0]}-{numbers[-1]}{f':{step}' if step > 1 else ''}",
-    )
-
-
 _UNKNOWN = "Unknown Job Id"
 _FINISHED = "Job has finished"
 # A server without a history of finished jobs refuses -x.
@@ -296,30 +201,26 @@ class QstatAnswer(Value, frozen=True, kw_only=True):
 
 
 def qstat(jobs: Collection[str]) -> QstatAnswer:
-    """Query jobs of one server, also finished ones; those that PBS does not know are left out.
-
-    Subjobs are queried by their arrays, whose answer has them all.
-    """
+    """Query jobs of one server, also finished ones; those that PBS does not know are left out."""
     if not jobs:
         return QstatAnswer(jobs={})
-    arrays = list(dict.fromkeys(map(array_of, jobs)))
-    answer, errors = _query(arrays, ("-t",) if any(job not in jobs for job in arrays) else ())
-    if answer.failure:
+    answer, errors = _query(jobs)
+    if answer.failure or len(jobs) == 1:
         return answer
-    left_out = [job for job in jobs if job not in answer.jobs and array_of(job) not in errors]
-    for job in left_out[:_ALONE] if len(jobs) > 1 or arrays != list(jobs) else ():
-        answer.jobs.update(_query([job], ())[0].jobs)
+    left_out = [job for job in jobs if job not in answer.jobs and job not in errors]
+    for job in left_out[:_ALONE]:
+        answer.jobs.update(_query([job])[0].jobs)
     return answer
 
 
-def _query(ids: Collection[str], expanded: tuple[str, ...]) -> tuple[QstatAnswer, str]:
+def _query(ids: Collection[str]) -> tuple[QstatAnswer, str]:
     """Query ids, as JSON or else as text; also return the errors, which name unknown jobs."""
-    done = _qstat((*expanded, "-F", "json"), ids)
+    done = _qstat(("-F", "json"), ids)
     if _is_unanswered(done):
         return QstatAnswer(jobs={}, failure=message_of(done)), ""
     found = read_json(done.stdout)
     if found is None:
-        done = _qstat(expanded, ids)
+        done = _qstat((), ids)
         if _is_unanswered(done):
             return QstatAnswer(jobs={}, failure=message_of(done)), ""
         found = read_text(done.stdout)
@@ -415,7 +316,6 @@ def _number(job: str) -> int:
 def search(runs: Mapping[RunFolder, Submission]) -> dict[RunFolder, JobReport]:
     """Return the states of runs without a job id; `job` has the id if it was found."""
     found: dict[RunFolder, JobReport] = {}
-    elements: dict[RunFolder, str] = {}
     answers: dict[str, tuple[dict[str, dict[str, Any]], str]] = {}
     for run, submission in runs.items():
         user = owner(run.path)
@@ -424,16 +324,8 @@ def search(runs: Mapping[RunFolder, Submission]) -> dict[RunFolder, JobReport]:
         jobs, failure = answers[user]
         # The request was accepted twice: the older job is used everywhere.
         mine = with_mark(jobs, submission.comment)
-        if mine and not submission.native_id:
-            found[run] = report(mine[0], jobs[mine[0]])
-        elif mine:
-            elements[run] = subjob(mine[0], submission.native_id)
-        else:
-            found[run] = _without(run, submission, failure)
-    reports = job_reports(elements.values())
-    return found | {
-        run: msgspec.structs.replace(reports[job], job=job) for run, job in elements.items()
-    }
+        found[run] = report(mine[0], jobs[mine[0]]) if mine else _without(run, submission, failure)
+    return found
 
 
 def _without(run: RunFolder, submission: Submission, failure: str) -> JobReport:

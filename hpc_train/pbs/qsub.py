@@ -15,7 +15,6 @@ from hpc_train.base.processes import Finished, notice_if_slow
 from hpc_train.pbs.jobs import (
     MARK,
     NOT_REACHED,
-    QsubCall,
     call_pbs,
     jobs_of,
     message_of,
@@ -23,7 +22,7 @@ from hpc_train.pbs.jobs import (
     with_mark,
 )
 from hpc_train.runs.executor import ExecutorOptions
-from hpc_train.runs.run import Submission
+from hpc_train.runs.run import RunFolder, Submission
 from hpc_train.runs.submission_file import owner, write
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
@@ -33,14 +32,12 @@ _PATIENCE_S = 60.0
 # No search begins later than this after a call, and no call later after the first one.
 _SEARCH_S = 70.0
 _REPEAT_S = 120.0
-_JOB_ID = re.compile(r"^([0-9]+(?:\[\])?\.[\w.-]+)\s*$", re.MULTILINE)
+_JOB_ID = re.compile(r"^([0-9]+\.[\w.-]+)\s*$", re.MULTILINE)
 # Parts of qsub's messages -> what to do.
 _ADVICE = {
     "Unknown queue": "partition names a queue; qstat -Q lists them",
     "Unknown resource": "directives or the profile's pbs.chunk name one that does not exist here",
     "violates queue and/or server resource limits": "request less, or another queue; qstat -Qf",
-    "Array job exceeds": "limits.max_array_size of the profile: the least of qstat -Bf and -Qf",
-    "illegal -J": "this PBS has no limit of running subjobs: remove limits.max_array_running",
     "exceed": "wait until your other jobs end",
     "Unauthorized Request": "your account may not use this queue or project",
     "Illegal attribute or resource value": "see the #PBS lines: hpctrain render",
@@ -49,42 +46,33 @@ _ADVICE = {
 }
 
 
-def submit(call: QsubCall, options: ExecutorOptions, most_running: int | None = None) -> None:
-    """Submit runs, and write the submission.json of each before and after the call.
+def submit(run: RunFolder, options: ExecutorOptions) -> None:
+    """Submit a run, and write its submission.json before and after the call.
 
-    If the process is killed before the answer, the job is found by its mark. Of an array, at most
-    `most_running` subjobs run at once.
+    If the process is killed before the answer, the job is found by its mark.
 
     Raises:
         SubmitError: refused; `transient` if it is unknown whether the job was accepted.
     """
     mark = f"hpctrain:{uuid.uuid4().hex[:16]}"
-    command = _command(call, mark, most_running)
+    folder = str(run.path.absolute())
+    variables = f"HPCTRAIN_RUN={quoted(folder)},{MARK}={mark}"
+    script = str(run.script.absolute())
     request = Submission(
         executor="pbs",
         native_id="",
         submitted="",
         cluster=options.cluster,
         comment=mark,
-        command=command,
+        command=("qsub", "-o", f"{folder}/logs/job.out", "-v", variables, script),
     )
     try:
-        job = _job_id(call, request)
+        job = _job_id(run, request)
     except SubmitError as failure:
         if not failure.transient:
-            for run in call.runs:
-                run.submission.unlink(missing_ok=True)
+            run.submission.unlink(missing_ok=True)
         raise
-    _record(call, request, job)
-
-
-def _command(call: QsubCall, mark: str, most_running: int | None) -> tuple[str, ...]:
-    variables = f"HPCTRAIN_RUN={quoted(call.folder)},{MARK}={mark}"
-    limit = f"%{most_running}" if most_running else ""
-    # PBS refuses an array that may not be run again; the script ends a second start.
-    array = ("-J", f"{call.indices}{limit}", "-r", "y") if call.indices else ()
-    output = f"{call.folder}/logs/job.out"
-    return ("qsub", *array, "-o", output, "-v", variables, str(call.script))
+    _record(run, request, job)
 
 
 def quoted(folder: str) -> str:
@@ -101,14 +89,12 @@ def quoted(folder: str) -> str:
     return f"'{folder}'" if re.search(r"[^\w./:=+@%~-]", folder) else folder
 
 
-def _record(call: QsubCall, request: Submission, job: str) -> None:
+def _record(run: RunFolder, request: Submission, job: str) -> None:
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    for run in call.runs:
-        native_id = call.native_id(run, job)
-        write(run, msgspec.structs.replace(request, native_id=native_id, submitted=now))
+    write(run, msgspec.structs.replace(request, native_id=job, submitted=now))
 
 
-def _job_id(call: QsubCall, request: Submission) -> str:
+def _job_id(run: RunFolder, request: Submission) -> str:
     """Return the id of the job, repeating the call only if the server does not have it.
 
     Raises:
@@ -117,7 +103,7 @@ def _job_id(call: QsubCall, request: Submission) -> str:
     begun, reached = time.monotonic(), False
     for pause_s in (*_PAUSES_S, None):
         # Immediately before: after a kill in between, the state is unknown for two minutes.
-        _record(call, request, "")
+        _record(run, request, "")
         done = _qsub(request.command)
         match = _JOB_ID.search(done.stdout)
         if match is not None:
@@ -126,12 +112,12 @@ def _job_id(call: QsubCall, request: Submission) -> str:
         reached = reached or not _is_not_reached(message)
         if pause_s is None or time.monotonic() - begun > _REPEAT_S:
             break
-        job, answered = _find(call, request.comment, _delay(message, pause_s))
+        job, answered = _find(run, request.comment, _delay(message, pause_s))
         if job:
             return job
         if not answered:
             break
-    raise _unanswered(call, message, reached=reached)
+    raise _unanswered(run, message, reached=reached)
 
 
 def _qsub(command: tuple[str, ...]) -> Finished:
@@ -140,12 +126,12 @@ def _qsub(command: tuple[str, ...]) -> Finished:
         return call_pbs(*command, timeout_s=_PATIENCE_S)
 
 
-def _unanswered(call: QsubCall, message: str, *, reached: bool) -> SubmitError:
+def _unanswered(run: RunFolder, message: str, *, reached: bool) -> SubmitError:
     """Return the error after the last call; a request that did not reach PBS is not accepted."""
     if not reached:
         hint = "qstat -B answers when the server does; submit again then"
         return SubmitError(f"PBS cannot be reached, and has no job of this: {message}", hint)
-    home = call.runs[0].path.parent.name
+    home = run.path.parent.name
     hint = f"hpctrain status {home}   says whether PBS has it\n"
     hint += f"hpctrain retry {home}   submits it if PBS never received it"
     return SubmitError(f"qsub was not answered: {message}", hint, transient=True)
@@ -178,14 +164,14 @@ def _delay(message: str, pause_s: float) -> float:
     return pause_s
 
 
-def _find(call: QsubCall, mark: str, pause_s: float) -> tuple[str, bool]:
+def _find(run: RunFolder, mark: str, pause_s: float) -> tuple[str, bool]:
     """Wait, then search for the job; return whether the server responded."""
     deadline = time.monotonic() + _SEARCH_S
     for wait_s in (pause_s, *_PAUSES_S):
         if time.monotonic() + wait_s > deadline:
             break
         time.sleep(wait_s)
-        jobs, failure = jobs_of(owner(call.runs[0].path))
+        jobs, failure = jobs_of(owner(run.path))
         if not failure:
             mine = with_mark(jobs, mark)
             if len(mine) > 1:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.runs.run import JobReport, RunFolder, RunName, Script, SlurmEndpoint, Submission
+from hpc_train.runs.run import JobReport, RunFolder, Script, SlurmEndpoint, Submission
 from hpc_train.sites.profile import Limits, SourcedSite
 
 
@@ -107,19 +105,3 @@ def check_queue_limit(jobs: int, most: int | None, hint: str) -> None:
     """
     if most is not None and jobs > most:
         raise SubmitError(f"{jobs} jobs, but the site allows {most} in the queue at once", hint)
-
-
-def repetition_groups(
-    runs: Sequence[RunFolder], fits: Callable[[RunName], bool]
-) -> list[tuple[list[RunFolder], str]]:
-    """Group the repetitions of a point, in the order of the runs; each with its script.
-
-    Runs share a group only if their scripts are byte-identical and `fits` is true of their names;
-    any other run is alone.
-    """
-    groups: dict[tuple[str, str, str], list[RunFolder]] = defaultdict(list)
-    for run in runs:
-        name = RunName.parse(run.run_id)
-        key = (name.stem, name.ending) if name and fits(name) else (run.run_id, "")
-        groups[key[0], key[1], read_regular(run.script).decode()].append(run)
-    return [(group, text) for (_, _, text), group in groups.items()]

@@ -62,7 +62,6 @@ class BatchSystem(Value, frozen=True, kw_only=True):
         restart_count: variable with the number of starts before this one.
         array_job: variable with the id of the array of the job.
         array_task: variable with the number of the job in its array.
-        array_mark: text in the folder of a job of an array that stands for that number.
         cluster: variable with the name of the cluster, within which ids of jobs are unique.
         cores: variable with the number of cores of the job on this node.
         start_folder: variable with the folder of the submission, if jobs start elsewhere.
@@ -100,7 +99,6 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     restart_count: str = ""
     array_job: str = ""
     array_task: str = ""
-    array_mark: str = ""
     cluster: str = ""
     cores: str = ""
     start_folder: str = ""
@@ -253,17 +251,15 @@ PBS = BatchSystem(
     nodes="awk '!seen[$0]++' \"$PBS_NODEFILE\"",
     hostfile="PBS_NODEFILE",
     job_id="PBS_JOBID",
-    # Of a subjob with its index, so that two on one node have different ports.
-    job_digits="${PBS_JOBID%%[!0-9]*}${PBS_ARRAY_INDEX:-}",
-    array_task="PBS_ARRAY_INDEX",
-    array_mark="^array_index^",
+    job_digits="${PBS_JOBID%%[!0-9]*}",
     start_folder="PBS_O_WORKDIR",
     inherits=False,
     instead={
         "lifecycle": RETRIED,
         "signal_before_end": "TERM at the time limit, KILL after the server's kill_delay",
         "preemption": "PBS suspends the job, or ends it: hpctrain retry RUN starts it again",
-        "placement: nested": "each run is a job or a job of an array",
+        "arrays": "each run is a job",
+        "placement: nested": "each run is a job",
         "elastic": "a node that fails ends the job; hpctrain retry RUN starts it again",
         "--exclude-failed-nodes": "pbsnodes -l lists the nodes that PBS gives to no job",
     },

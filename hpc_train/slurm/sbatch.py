@@ -6,14 +6,16 @@ import logging
 import os
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import SubmitError
+from hpc_train.base.files import read_regular
 from hpc_train.base.processes import Finished, run
 from hpc_train.base.slurm_options import advice, refusal_of
 from hpc_train.base.value import Value
-from hpc_train.runs.executor import ExecutorOptions, repetition_groups
+from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.run import RunFolder, RunName, SlurmEndpoint
 from hpc_train.runs.submission_file import owner
 from hpc_train.slurm.job_states import find
@@ -171,8 +173,13 @@ def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[SbatchCall, ...
     `array_size` is Slurm's MaxArraySize: the largest number plus one; 0 where there are no arrays.
     Runs share an array only if their scripts are byte-identical.
     """
-    groups = repetition_groups(runs, lambda name: name.repetition < array_size)
-    return tuple(_batch(group, text) for group, text in groups)
+    groups: dict[tuple[str, str, str], list[RunFolder]] = defaultdict(list)
+    for one in runs:
+        name = RunName.parse(one.run_id)
+        fits = name is not None and name.repetition < array_size
+        point = (name.stem, name.ending) if name and fits else (one.run_id, "")
+        groups[point[0], point[1], read_regular(one.script).decode()].append(one)
+    return tuple(_batch(group, text) for (_, _, text), group in groups.items())
 
 
 def allocation(home: Path, runs: Sequence[RunFolder], script: Path, text: str) -> SbatchCall:

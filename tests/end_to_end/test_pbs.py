@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from hpc_train.runs.run import RunFolder
 from tests.end_to_end.user import ROOT, User
 from tests.servers.pbs import RunningPbs, pbs
 from tests.submissions.waiting import LIMIT_S, wait_for
@@ -91,39 +89,17 @@ def test_a_running_job_is_cancelled_and_leaves_no_process(user: User, pbs: Runni
 
 
 @pytest.mark.long
-def test_the_repetitions_of_the_example_are_arrays(
-    user: User, pbs: RunningPbs, torch: None
-) -> None:
+def test_each_repetition_of_the_example_is_a_job(user: User, pbs: RunningPbs, torch: None) -> None:
     shutil.copytree(ROOT / "examples/digits", user.folder / "examples/digits")
     words = ("axes.launcher=[torchrun]", "repetitions=2", "command.8=1")
     settings = [word for text in words for word in ("--set", text)]
     submit(user, "examples/digits/study.yaml", *settings)
     rows = user.wait_all("digits-strong", "COMPLETED", within_s=2 * LIMIT_S)
-    jobs = sorted((row["axes"]["tasks_per_node"], row["job"]) for row in rows.values())
-    assert jobs == [(1, "1[1].pbs"), (1, "1[2].pbs"), (2, "2[1].pbs"), (2, "2[2].pbs")]
+    assert sorted(row["job"] for row in rows.values()) == [f"{n}.pbs" for n in (1, 2, 3, 4)]
     report = json.loads(user.hpctrain("report", "digits-strong", "-f", "json").stdout)
     assert [point["tasks_per_node"] for point in report["rows"]] == [1, 2]
     assert "4 of 4 runs ok" in user.hpctrain("report", "digits-strong").stdout
     assert {row["nodes"] for row in rows.values()} <= {"pbs1", "pbs2"}
-
-
-def test_a_job_of_an_array_that_pbs_starts_again_ends(user: User, pbs: RunningPbs) -> None:
-    name = job(user, "twice", "true")
-    study = {"name": "both", "job": name, "scaling": "weak", "axes": {"nodes": [2]}}
-    submit(user, user.write("both.yaml", {**study, "repetitions": 2}), "--wait")
-    (run, _) = user.runs("both").values()
-    folder = user.folder / run["folder"]
-    before = (folder / "status.json").read_bytes()
-    done = subprocess.run(
-        ["bash", RunFolder(path=folder).script],
-        env={**user.environment, "HPCTRAIN_RUN": str(folder), "PBS_ARRAY_INDEX": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 1
-    assert "PBS started this job again" in done.stderr
-    assert (folder / "status.json").read_bytes() == before
 
 
 def test_a_host_without_qsub_and_a_dry_run(user: User, monkeypatch: pytest.MonkeyPatch) -> None:

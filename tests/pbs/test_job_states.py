@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.pbs.jobs import ENDING, node_list, read_json, read_text, report
+from hpc_train.pbs.jobs import node_list, read_json, read_text, report
 from hpc_train.runs.run import JobState
 
 ANSWERS = Path(__file__).parent / "answers"
@@ -54,32 +54,6 @@ def test_active_jobs() -> None:
     }
     assert (found["37.r2h1"].nodes, found["38.r2h1"].nodes) == ("r2h1", "")
     assert found["37.r2h1"].start is not None
-
-
-@pytest.mark.parametrize(
-    ("comment", "state"),
-    [
-        ("Subjob finished", JobState.LOST),
-        ("Subjob failed", JobState.LOST),
-        ("Subjob terminated", JobState.CANCELLED),
-    ],
-)
-def test_an_ended_subjob_without_a_history_has_no_exit_status(
-    comment: str, state: JobState
-) -> None:
-    # Its attributes are those of its array (status_subjob in OpenPBS), the exit status as well.
-    array = recorded("qstat-tf-array.json")["41[].r2h1"]
-    ended = {**array, "job_state": "X", "Exit_status": 0, "comment": comment}
-    assert report("41[1].r2h1", ended).state is state
-
-
-def test_elements_of_an_array() -> None:
-    found = {job: report(job, one) for job, one in recorded("qstat-tf-array.json").items()}
-    assert (found["41[0].r2h1"].state, found["41[0].r2h1"].reason) == (JobState.RUNNING, ENDING)
-    assert (found["41[1].r2h1"].state, found["41[1].r2h1"].reason) == (
-        JobState.FAILED,
-        "exit code 1",
-    )
 
 
 @pytest.mark.parametrize(
