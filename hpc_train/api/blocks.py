@@ -1,10 +1,9 @@
-"""How a notebook shows a value: text, Markdown and HTML at once; a cell that is updated."""
+"""How a notebook shows a value: text and HTML at once; a cell that is updated."""
 
 from __future__ import annotations
 
 import base64
 import html
-import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Sequence
@@ -15,7 +14,7 @@ from hpc_train.base.plain_text import plain
 
 
 class Displayed(ABC):
-    """A value that a notebook shows as text, Markdown or HTML, whichever it prefers."""
+    """A value that a notebook shows as text or HTML, whichever it prefers."""
 
     @abstractmethod
     def _blocks(self) -> Sequence[Block]:
@@ -112,8 +111,6 @@ class Picture(NamedTuple):
 
 
 Block = Title | Sentences | Rows | Verbatim | Picture
-# Each has a meaning in Markdown, or as a formula; an entity never has.
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#|~$&@^]|(?<=:)//|^[-+]|^\d+(?=[.)]\s)")
 _HEAD = "font-weight:bold;margin:0.6em 0 0.2em 0"
 _CELL = "padding:0.2em 0.8em 0.2em 0;vertical-align:top;text-align"
 
@@ -122,7 +119,6 @@ def as_bundle(blocks: Sequence[Block]) -> dict[str, str]:
     """Return blocks in each format of a notebook, by its media type."""
     return {
         "text/plain": as_text(blocks),
-        "text/markdown": as_markdown(blocks),
         "text/html": as_html(blocks),
     }
 
@@ -130,11 +126,6 @@ def as_bundle(blocks: Sequence[Block]) -> dict[str, str]:
 def as_text(blocks: Sequence[Block]) -> str:
     """Return blocks as plain text, without control characters."""
     return "\n\n".join(filter(None, map(_text, blocks)))
-
-
-def as_markdown(blocks: Sequence[Block]) -> str:
-    """Return blocks as Markdown (CommonMark with tables); no text in it is interpreted."""
-    return "\n\n".join(filter(None, map(_markdown, blocks)))
 
 
 def as_html(blocks: Sequence[Block]) -> str:
@@ -177,46 +168,6 @@ def _aligned(table: Rows) -> list[str]:
 def _padded(row: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> list[str]:
     cells = enumerate(zip(row, widths, strict=True))
     return [cell.rjust(width) if i in right else cell.ljust(width) for i, (cell, width) in cells]
-
-
-def _escaped(text: str) -> str:
-    """Return text that Markdown shows unchanged."""
-    return _SPECIAL.sub(
-        lambda match: "".join(f"&#{ord(letter)};" for letter in match[0]), _one_line(text)
-    )
-
-
-def _markdown(block: Block) -> str:
-    match block:
-        case Title():
-            return _strong(block.text)
-        case Verbatim():
-            text = plain(block.text).rstrip("\n")
-            fence = "`" * (max(map(len, re.findall("`{3,}", text)), default=2) + 1)
-            return f"{fence}text\n{text}\n{fence}"
-        case Picture():
-            return f"![{_escaped(block.caption)}]({_data(block)})"
-        case Sentences():
-            return _titled(block.heading, "\n".join(f"- {_escaped(line)}" for line in block.lines))
-        case Rows():
-            return _titled(block.heading, _markdown_table(block))
-
-
-def _titled(heading: str, text: str) -> str:
-    return "\n\n".join(filter(None, (_strong(heading), text))) if text else ""
-
-
-def _strong(text: str) -> str:
-    inner = _escaped(text)
-    return f"**{inner}**" if inner else ""
-
-
-def _markdown_table(table: Rows) -> str:
-    if not table.rows:
-        return ""
-    marks = ["---:" if i in table.right else ":---" for i in range(len(table.heads))]
-    rows = [[_escaped(cell) for cell in row] for row in (table.heads, *table.rows)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], marks, *rows[1:]))
 
 
 def _html(block: Block) -> str:

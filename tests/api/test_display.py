@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from hpc_train.api.blocks import (
     Block,
@@ -19,7 +18,6 @@ from hpc_train.api.blocks import (
     Title,
     Verbatim,
     as_html,
-    as_markdown,
     as_text,
     shown_path,
 )
@@ -28,7 +26,6 @@ HOSTILE = (
     "<script>alert(1)</script> & \"q\" 'q' `a` |b| *c* _d_ [e](javascript:f) $x^2$ ~g~ "
     "https://h.example <img src=x onerror=y> \\ # 1. \x1b[31m \u202e {{i}} @j"
 )
-MARKED = {"p", "strong", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "img"}
 LETTERS = st.characters(codec="utf-8") | st.sampled_from("<>&`*_|$#-+[]()~\\\n!\"' 1.")
 WORDS = st.text(LETTERS, max_size=40)
 
@@ -79,27 +76,6 @@ def test_html_contains_texts_and_our_tags_only(text: str) -> None:
     assert page.tags <= allowed
     assert page.names <= {"style", "class", "alt", "src"}
     assert page.text.count(one_line(text)) >= 5 or not one_line(text)
-
-
-@given(WORDS)
-@example(HOSTILE)
-@example("- a")
-@example("1) a")
-@example("1. a")
-@example("+ a")
-@example("&lt;")
-@example("a `` b")
-def test_markdown_shows_each_text_unchanged(text: str) -> None:
-    rendered = (
-        MarkdownIt("commonmark", {"html": True})
-        .enable("table")
-        .render(as_markdown(blocks_of(text)))
-    )
-    page = Page(rendered)
-    assert page.tags <= MARKED
-    assert page.names <= {"style", "alt", "src"}
-    word = one_line(text)
-    assert page.text.count(word) >= 5 or not word
 
 
 def test_a_terminal_gets_no_control_characters() -> None:
