@@ -106,6 +106,7 @@ hpctrain_start() {
   export HPCTRAIN_LOG_DIR="$HPCTRAIN_RUN/logs" HPCTRAIN_FAILURE_FILE="$HPCTRAIN_RUN/first_failure"
   rm -rf -- "$HPCTRAIN_RUN/attempts"
   mkdir -p -- "$HPCTRAIN_LOG_DIR" ${hpctrain_elastic:+"$HPCTRAIN_RUN/attempts"} || exit 1
+  [ -n "$1" ] || echo "hpctrain: the logs of the ranks are in $HPCTRAIN_LOG_DIR"
   # The ranks find the runtime in the run folder.
   for file in runtime preflight each_node mpi_hosts; do
     ! hpctrain_ours "$file" || [ -e "$HPCTRAIN_RUN/$file.sh" ] || cp -- "$hpctrain_beside/$file.sh" "$HPCTRAIN_RUN/" || exit 1

@@ -81,6 +81,15 @@ def test_without_arguments_the_variable_counts(
     assert (told(folder), status(folder)["job"]) == (str(folder), "")
 
 
+def test_by_hand_the_script_says_where_the_logs_are(
+    plan: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    done = execute(plan(command=SAY, launcher="single"))
+    assert done.returncode == 0, done.stderr
+    (log,) = tmp_path.glob("results/demo/*/logs/rank-0.out")
+    assert done.stdout == f"hpctrain: the logs of the ranks are in {log.parent}\n"
+
+
 def test_a_relative_folder_is_one_of_the_submitter(
     plan: Plans, execute: Execute, tmp_path: Path
 ) -> None:
