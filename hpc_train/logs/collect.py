@@ -16,6 +16,7 @@ from hpc_train.base import registry
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
+from hpc_train.logs.formats.formats import maker, own_formats
 from hpc_train.logs.line_dispatch import Mark
 from hpc_train.logs.log_file import log_files, readable
 from hpc_train.logs.read_log import (
@@ -25,7 +26,6 @@ from hpc_train.logs.read_log import (
     MeasuredRun,
     ParseStats,
     Wanted,
-    maker,
     parsers_of,
     read,
 )
@@ -77,7 +77,7 @@ def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -
     """
     _check_prefix(prefix)
     names = (
-        tuple(n for n in registry.names("parsers") if n != GUESSING)
+        tuple(n for n in (*own_formats(), *registry.names("parsers")) if n != GUESSING)
         if parser == "auto"
         else (parser,)
     )

@@ -10,20 +10,19 @@ import io
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import zstandard
 
-from hpc_train.base import registry
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.formats.base import OF_LINE, Hit, LogParser
+from hpc_train.logs.formats.formats import maker
 from hpc_train.logs.formats.pattern import UserPatterns
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import Mark, dispatch
@@ -193,17 +192,6 @@ def count(kinds: dict[str, LineSample], name: str, source: str, line: Line) -> N
 
 
 # Lines -> the measurements that parsers find in them; parsers by name.
-
-
-# Looking up all names takes as long as reading a small file, and each file has new parsers.
-@cache
-def maker(name: str) -> Callable[[], LogParser]:
-    """Return the factory of a parser; each log needs a new parser.
-
-    Raises:
-        UnknownNameError: no such parser.
-    """
-    return cast(Callable[[], LogParser], registry.load("parsers", name))
 
 
 def stated(parser: LogParser) -> dict[str, Scope]:

@@ -16,7 +16,8 @@ from hpc_train.base import registry
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.files import open_regular
 from hpc_train.logs.formats.base import LogParser
-from hpc_train.logs.read_log import Log, ParseStats, Reading, Wanted, extend, maker, unpressed
+from hpc_train.logs.formats.formats import maker
+from hpc_train.logs.read_log import Log, ParseStats, Reading, Wanted, extend, unpressed
 from hpc_train.logs.record import Pack
 from hpc_train.version import VERSION
 

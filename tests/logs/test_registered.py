@@ -10,9 +10,9 @@ from hpc_train.base import registry
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.metrics import UNITS
 from hpc_train.logs import formats as parsers
-from hpc_train.logs.formats.formats import FormatError, compiled, read_formats
+from hpc_train.logs.formats.formats import FormatError, compiled, maker, read_formats
 from hpc_train.logs.line import finder
-from hpc_train.logs.read_log import GUESSING, maker, stated
+from hpc_train.logs.read_log import GUESSING, stated
 from tests.logs.noise import noise
 from tests.logs.parse_text import parse
 
@@ -66,10 +66,11 @@ def test_module_says_units_and_scope(name: str) -> None:
 
 def test_parsers_holds_registered_parsers_and_the_plugin_interface_only() -> None:
     modules = {file.stem for file in Path(parsers.__file__).parent.glob("*.py")} - {"__init__"}
-    targets = registry.BUILT_IN["parsers"].values()
-    registered = {target.partition(":")[0].rpartition(".")[2] for target in targets}
-    assert modules - registered == {"base", "number", "pattern"}
-    assert registered <= modules
+    entries = read_formats(data_file("formats.yaml")).value.formats
+    assert tuple(entries) == (*NAMES, GUESSING)
+    coded = {entry.code.partition(":")[0] for entry in entries.values()} - {""}
+    assert coded <= modules
+    assert modules - coded == {"base", "formats", "number", "pattern"}
 
 
 FORMAT = """\

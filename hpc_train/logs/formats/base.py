@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -71,15 +72,53 @@ class LogParser(Protocol):
         ...
 
 
-class TableParser:
+class Field(NamedTuple):
+    """What a key states; `mean`: its value is the mean of all steps since the last line."""
+
+    metric: str
+    scope: Scope
+    scale: float = 1.0
+    variant: str = ""
+    mean: bool = False
+    once: str = ""
+
+    def hit(
+        self, value: float, step: int | None, steps: int = 1, rank: int | None = OF_LINE
+    ) -> Hit:
+        """Return a printed value in the unit of the metric, `steps` after the line before."""
+        steps = steps if self.mean else 1
+        value = scaled(value, self.scale)
+        return Hit(
+            self.metric, value, self.scope, step, rank, "", steps, None, self.variant, self.once
+        )
+
+
+class Coded:
+    """A parser of the package that is code; the rest is in the file of formats.
+
+    `formats.maker` gives each object its title, literals, sample and fields.
+    """
+
+    title = sample = ""
+    literals: tuple[bytes, ...] = ()
+    fields: Mapping[str, Field] = MappingProxyType({})
+    wants_next = False
+
+    def stated(self, found: Mapping[str, str], step: int | None, steps: int = 1) -> Iterator[Hit]:
+        """Yield the fields among the keys of a line, in the order of the file."""
+        for key, field in self.fields.items():
+            value = number(found[key]) if key in found else None
+            if value is not None:
+                yield field.hit(value, step, steps)
+
+
+class TableParser(Coded):
     """Requests each line from the header of a table to its end.
 
     A table also ends if too many lines follow that do not belong to it.
     """
 
-    def __init__(self) -> None:
-        self.wants_next = False
-        self._others = 0
+    _others = 0
 
     def begin(self) -> None:
         """Note the head of a table, or one of its rows."""
@@ -163,16 +202,6 @@ _FIELD = re.compile(r"^\s{0,40}([^:=]{1,80})[:=]\s{0,40}(\S.{0,80})")
 # The first Megatron had no colons: `lm loss 9.2E+00`.
 _BARE = re.compile(rf"\s{{0,40}}([A-Za-z][A-Za-z _-]{{0,60}}) ({NUMBER})\s{{0,40}}")
 _NO_WORD = re.compile(r"[^a-z0-9]+")
-
-
-class Field(NamedTuple):
-    """The metric of a key; `mean`: its value is the mean of all steps since the last line."""
-
-    metric: str
-    scope: Scope
-    scale: float = 1.0
-    variant: str = ""
-    mean: bool = False
 
 
 def fields(text: str) -> tuple[list[tuple[str, str]], str]:

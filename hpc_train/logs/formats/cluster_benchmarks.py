@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from hpc_train.logs.formats.base import Column, Hit, TableParser, Unreadable, row_hits
+from hpc_train.logs.formats.base import Coded, Column, Hit, TableParser, Unreadable, row_hits
 from hpc_train.logs.formats.number import number, scaled
 from hpc_train.logs.line import Line
 
@@ -35,19 +35,7 @@ _SIZE = re.compile(r"\d{1,15}")
 class Osu(TableParser):
     """Parser of successive tables."""
 
-    title = "OSU micro-benchmarks"
-    literals = (b"OSU MPI", b"# OSU ", b"# Size", b"Latency(us)", b"Bandwidth (MB/s)")
-    sample = """\
-# OSU MPI Bandwidth Test v7.4
-# Size      Bandwidth (MB/s)
-1048576             12000.00
-# OSU MPI-CUDA Allreduce Latency Test v7.4
-# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
-1048576               120.50            119.00            122.00         100
-"""
-
     def __init__(self) -> None:
-        super().__init__()
         self._columns: tuple[Column | None, ...] = ()
         self._sized = True
         self._both = ""
@@ -144,17 +132,7 @@ _LEAST_RATE, _LEAST_TIME = 5.0, 1.0
 class Imb(TableParser):
     """Parser of successive tables."""
 
-    title = "Intel MPI Benchmarks"
-    literals = (b"# Benchmarking ", b"#repetitions ", b"#processes = ")
-    sample = """\
-# Benchmarking Sendrecv
-# #processes = 2
-       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]   Mbytes/sec
-      4194304           10       400.00       400.00       400.00     20971.52
-"""
-
     def __init__(self) -> None:
-        super().__init__()
         self._columns: list[str] = []
         self._name = ""
         self._mega: float | None = None
@@ -242,17 +220,7 @@ _PERFTEST_SIZE = re.compile(r"\d{1,15}")
 class Perftest(TableParser):
     """Parser of successive tables."""
 
-    title = "perftest (ib_write_bw, ib_read_lat and the like)"
-    literals = (b"#bytes ", b" BW Test")
-    sample = """\
- #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
- 65536      5000             196.10             195.90               0.373650
- #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]
- 2       1000          1.60           4.10         1.65               1.70
-"""
-
     def __init__(self) -> None:
-        super().__init__()
         self._columns: tuple[Column | None, ...] = ()
         self._both = ""
 
@@ -309,17 +277,8 @@ _VARIANTS = tuple(
 )
 
 
-class Hpl:
+class Hpl(Coded):
     """Parser of the rows of a solution; remembers the problem for the row of the check."""
-
-    title = "HPL (High Performance LINPACK)"
-    literals = (*_VARIANTS, b"||Ax-b||_oo", b"End of Tests.", b"HPL section", b"CommWorldProcs=")
-    sample = """\
-WR11C2R4       35000   192     2     2              12.34             2.3164e+03
-||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   4.41990053e-03 ...... PASSED
-End of Tests.
-"""
-    wants_next = False
 
     def __init__(self) -> None:
         self._problem = ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.logs.formats.base import Hit, RunningStep, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, RunningStep, Unreadable
 from hpc_train.logs.formats.number import (
     NUMBER,
     finite,
@@ -71,17 +71,8 @@ _NAMES: dict[str, str] = {
 _FACTORS = {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
 
 
-class DlLogger:
+class DlLogger(Coded):
     """Parser of both back ends of DLLogger."""
-
-    title = "NVIDIA DLLogger (DeepLearningExamples)"
-    literals = (b"DLL 2", b"DLLL {", b" step_loss : ")
-    sample = (
-        "DLL 2024-05-06 07:08:09.123456 - (0, 10) train.loss : 6.91 None "
-        "train.total_ips : 2456.7 img/s train.lr : 0.1 None\n"
-        'DLLL {"timestamp": "1715000000.0", "type": "LOG", "step": [0], "data": {"val.top1": 12.5}}'
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._steps = RunningStep()

@@ -20,7 +20,7 @@ import msgspec
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.node_names import host_name
 from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
-from hpc_train.logs.formats.base import OF_LINE, Hit, Unreadable
+from hpc_train.logs.formats.base import OF_LINE, Coded, Hit, Unreadable
 from hpc_train.logs.formats.number import finite, scan, whole
 from hpc_train.logs.line import Line, clean, peel
 from hpc_train.logs.record import Scope
@@ -53,13 +53,8 @@ _FREE: tuple[str | None, Scope | None] = ("step", None)
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Events:
+class Events(Coded):
     """Parser of `@hpct` lines."""
-
-    title = "`@hpct` events of hpctrain's workload, or of any script"
-    literals = (b"@hpct {",)
-    sample = '@hpct {"event": "step", "step": 10, "step_time": 0.12, "samples": 64, "loss": 1.93}'
-    wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of each event; an event that cannot be decoded is `Unreadable`."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from hpc_train.logs.formats.base import (
     OF_LINE,
+    Coded,
     Field,
     Hit,
     Intervals,
@@ -63,21 +64,8 @@ _OF_ONE = Field("tokens_per_second", "per_gpu", mean=True)
 _SAMPLES = ("samples", "images", "instance", "instances", "sequences", "ins")
 
 
-class Paddle:
+class Paddle(Coded):
     """Parser of the training lines; remembers the position of the training."""
-
-    title = "PaddleDetection, PaddleOCR, PaddleClas, PaddleSeg, PaddleVideo, PaddleNLP's scripts"
-    literals = (b"batch_cost: ",)
-    sample = (
-        "[05/01 10:00:00] ppdet.engine INFO: Epoch: [1] [ 20/157] learning_rate: 0.000042 "
-        "loss: 1.623144 loss_cls: 0.784792 eta: 0:33:30 batch_cost: 0.4564 data_cost: 0.0005 "
-        "ips: 17.5284 images/s\n"
-        "[2022-07-27 12:42:47,102] [    INFO] - global step 2, epoch: 0, batch: 1, "
-        "loss: 11.030861855, avg_reader_cost: 0.00016 sec, avg_batch_cost: 0.50125 sec, "
-        "speed: 2.00 step/s, ips_total: 16343 tokens/s, ips: 16343 tokens/s, "
-        "learning rate: 8.33333e-09\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._running = RunningStep()
@@ -152,19 +140,8 @@ _NLP_FIELDS = {
 }
 
 
-class PaddleNlp:
+class PaddleNlp(Coded):
     """Parser of the Trainer's lines."""
-
-    title = "PaddleNLP's Trainer"
-    literals = (b", interval_steps_per_second: ",)
-    sample = (
-        "[2024-05-01 10:00:00,000] [    INFO] - loss: 12.0588, learning_rate: 3e-06, "
-        "global_step: 20, interval_runtime: 11.518, interval_samples_per_second: 0.8682, "
-        "interval_tokens_per_second_per_device: 889.0448, "
-        "interval_hardware_tflops_per_device: 2.77, interval_steps_per_second: 0.8682, "
-        "progress_or_epoch: 0.01"
-    )
-    wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the fields that end with a comma."""
@@ -213,20 +190,8 @@ _ACCURACY = re.compile(r"(?:val_)?(?:(?:sparse_)?(?:categorical|binary)_)?acc(?:
 _LOSS = re.compile(r"(?:val_)?loss")
 
 
-class Keras:
+class Keras(Coded):
     """Parser of the lines of fit; keeps the current epoch."""
-
-    title = "Keras, tf.keras: Model.fit"
-    literals = (b"Epoch ", b"Train on ", b"s/step", b"s/sample", b" - loss: ")
-    sample = (
-        "Epoch 2/10\n"
-        "469/469 [==============================] - 6s 13ms/step - loss: 0.2912 - acc: 0.9161\n"
-        "Train on 60000 samples, validate on 10000 samples\n"
-        "Epoch 1/10\n"
-        "60000/60000 [==============================] - 3s 45us/sample - loss: 0.2 - acc: 0.93 - "
-        "val_loss: 0.1512 - val_acc: 0.9512\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._epoch: int | None = None
@@ -359,16 +324,8 @@ _GPUS = re.compile(r"'num_gpus': (\d{1,9})\b")
 _WORKERS = re.compile(r"'worker_hosts': (?:None|'([^']{0,20000})')")
 
 
-class TfTimeHistory:
+class TfTimeHistory(Coded):
     """Parser of the lines of the Keras callback TimeHistory."""
-
-    title = "TensorFlow model garden (TimeHistory)"
-    literals = (
-        *(b"TimeHistory: ", b"BenchmarkMetric: "),
-        *(b" parameters: {'", b"'num_gpus': ", b"'worker_hosts': "),
-    )
-    sample = "TimeHistory: 40.00 seconds, 320.00 examples/second between steps 100 and 200"
-    wants_next = False
 
     def __init__(self) -> None:
         self._is_final = False
@@ -457,20 +414,8 @@ class _Shown(NamedTuple):
     loss: float | None
 
 
-class MxnetSpeedometer:
+class MxnetSpeedometer(Coded):
     """Parser of the lines of MXNet's training callbacks."""
-
-    title = "MXNet Speedometer"
-    literals = (
-        *(b"]\tSpeed: ", b" Speed: ", b"] Time cost=", b"] Validation-"),
-        *(b"] time cost: ", b"] training: ", b"] validation: "),
-        b"kv_store='dist",
-    )
-    sample = (
-        "Node[0] Epoch[0] Batch [20-40]\tSpeed: 1234.56 samples/sec\tcross-entropy=6.91\n"
-        "Node[0] Epoch[0] Time cost=101.5\nNode[0] Epoch[0] Validation-accuracy=0.12"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)

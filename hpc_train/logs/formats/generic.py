@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hpc_train.logs.formats.base import OF_LINE, Hit
+from hpc_train.logs.formats.base import OF_LINE, Coded, Hit
 from hpc_train.logs.formats.number import COUNTABLE, finite, number, scaled, seconds
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
@@ -84,19 +84,8 @@ _COMPANIONS = frozenset({"learning_rate", "grad_norm", "memory"})
 _LONGEST = 4096
 
 
-class Generic:
+class Generic(Coded):
     """Parser of the lines above; remembers how many steps an epoch of the training has."""
-
-    title = "Hand-written lines; used if no other format is found, and a report says so"
-    literals = (
-        *(b"loss", b"Loss", b"LOSS", b"took", b"time", b"Time", b"duration", b"dt", b"acc", b"Acc"),
-        *(b"/s", b" per s", b"per_s", b"s/", b"finished in", b"completed in", b"done in", b"wps"),
-    )
-    sample = (
-        "Epoch 0 took 0.54s, 3823.1 images/sec\niter 10, loss=2.31, dt=51.2ms, tok/sec=80,124"
-        "\nTest accuracy: 91.5%"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._steps = ""

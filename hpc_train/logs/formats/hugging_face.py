@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from hpc_train.logs.formats.base import Hit, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, Unreadable
 from hpc_train.logs.formats.number import NUMBER, countable, number, quotient, seconds
 from hpc_train.logs.formats.progress_bars import Bar, bar_of
 from hpc_train.logs.line import Line
@@ -47,44 +47,8 @@ _BANNER_METRICS: dict[str, tuple[str, Scope]] = {
 _ACCUMULATED = "Gradient Accumulation steps"
 
 
-class HfTrainer:
+class HfTrainer(Coded):
     """Parser of the Trainer's output; remembers the state of the run."""
-
-    title = "Hugging Face Trainer, axolotl, TRL, ms-swift"
-    literals = (
-        b"'loss': ",
-        b'{"loss": ',
-        b'{"current_steps": ',
-        b"train_runtime",
-        b"'eval_loss': ",
-        b"'eval_runtime': ",
-        b"it/s]",
-        b"s/it]",
-        b"***** Running ",
-        b"Num examples = ",
-        b"Total train batch size",
-        b"Gradient Accumulation steps = ",
-        b"Total optimization steps",
-        b"Number of trainable parameters",
-        b"Instantaneous batch size per device",
-        b"train_samples_per_second",
-        b"train_tokens_per_second",
-        b"'eval_accuracy': ",
-        b"eval_accuracy  ",
-    )
-    sample = (
-        "***** Running training *****\n"
-        "  Num examples = 2,048\n"
-        "  Instantaneous batch size per device = 8\n"
-        "  Total train batch size (w. parallel, distributed & accumulation) = 64\n"
-        "  Gradient Accumulation steps = 1\n"
-        "  Total optimization steps = 32\n"
-        "  Number of trainable parameters = 124,439,808\n"
-        " 31%|###       | 10/32 [00:12<00:26,  1.20s/it]\n"
-        "{'loss': 2.41, 'grad_norm': 1.3, 'learning_rate': 5e-05, 'epoch': 0.31}\n"
-        "{'train_runtime': 38.7, 'train_samples_per_second': 52.92, "
-        "'train_steps_per_second': 0.827, 'train_loss': 2.2, 'epoch': 1.0}\n"
-    )
 
     def __init__(self) -> None:
         self._opened = ""
@@ -92,11 +56,6 @@ class HfTrainer:
         self._logged = 0
         self._is_training = True
         self._batch: dict[str, float] = {}
-
-    @property
-    def wants_next(self) -> bool:
-        """Whether a dictionary goes on."""
-        return bool(self._opened)
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of a line: of a bar, a dictionary, both, or a row of a table."""
@@ -124,6 +83,7 @@ class HfTrainer:
             gap = " " if _CONTINUED.match(text) else "\n"
             text = f"{self._opened}{gap}{text.strip() if gap == ' ' else text}"
         self._opened = text if _OPENED.search(text) else ""
+        self.wants_next = bool(self._opened)
         return "" if self._opened else text
 
     def _step_time(self, text: str, bar: Bar) -> Iterator[Hit]:
@@ -409,23 +369,8 @@ _RESULT = re.compile(
 )
 
 
-class HfState:
+class HfState(Coded):
     """Parser of the files; remembers the part of an entry that it has seen."""
-
-    title = "Hugging Face Trainer's trainer_state.json and *_results.json"
-    literals = (
-        _HISTORY.encode(),
-        b'"train_runtime": ',
-        b'"train_samples_per_second": ',
-        b'"train_tokens_per_second": ',
-        b'"eval_accuracy": ',
-    )
-    sample = (
-        '  "log_history": [\n    {\n      "epoch": 0.5,\n      "learning_rate": 5e-05,\n'
-        '      "loss": 2.41,\n      "step": 10\n    },\n    {\n      "epoch": 1.0,\n'
-        '      "step": 20,\n      "train_loss": 2.2,\n      "train_runtime": 38.7,\n'
-        '      "train_samples_per_second": 52.9\n    }\n  ],\n'
-    )
 
     def __init__(self) -> None:
         self.wants_next = False

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from hpc_train.logs.formats.base import OF_LINE, Field, Hit, Intervals, Unreadable
+from hpc_train.logs.formats.base import OF_LINE, Coded, Field, Hit, Intervals, Unreadable
 from hpc_train.logs.formats.number import NUMBER, VALUE, number, quotient, scaled
 from hpc_train.logs.line import Line, clean, peel
 
@@ -45,16 +45,8 @@ _FIELDS = {
 }
 
 
-class Torchtitan:
+class Torchtitan(Coded):
     """Parser of torchtitan's lines."""
-
-    title = "torchtitan"
-    literals = (b"tps: ", b"wps: ", b"local batch size ", b"device mesh with ")
-    sample = (
-        "[rank0]:[titan] 2025-01-01 10:00:00,000 - root - INFO - step: 10  loss:  5.1234  "
-        "grad_norm:  1.2500  memory: 40.25GiB(50.88%)  tps: 8,123  tflops: 401.20  mfu: 40.57%"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._intervals = Intervals()
@@ -137,18 +129,8 @@ _METRICS = {
 }
 
 
-class Fairseq:
+class Fairseq(Coded):
     """Parser of the lines; remembers the last update."""
-
-    title = "fairseq, metaseq"
-    literals = (b'"wps": ', b", wps=", b"done training in ")
-    sample = (
-        '2024-05-01 10:00:00 | INFO | train_inner | {"epoch": 1, "update": 0.1, "loss": "9.5", '
-        '"wps": "20000", "ups": "2.5", "wpb": "8000", "bsz": "16", "num_updates": "100", '
-        '"lr": "0.0001", "gnorm": "1.2", "wall": "50"}\n'
-        "2024-05-01 11:00:00 | INFO | fairseq_cli.train | done training in 3600.5 seconds\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._last = 0
@@ -215,13 +197,8 @@ _LINE = re.compile(
 )
 
 
-class LitGpt:
+class LitGpt(Coded):
     """Parser of the lines of LitGPT's training scripts."""
-
-    title = "LitGPT, lit-gpt"
-    literals = (b"ms, speed: ", b"iter time: ", b", time: ")
-    sample = "iter 10: loss 9.1234, time: 250.50ms, speed: 8176 toks/s/device"
-    wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield the values of the first match."""
@@ -260,16 +237,8 @@ _PEAK = re.compile(
 )
 
 
-class ModdedNanoGpt:
+class ModdedNanoGpt(Coded):
     """Parser of the lines of modded-nanogpt."""
-
-    title = "modded-nanogpt"
-    literals = (b"ms step_avg:", b"peak memory allocated: ")
-    sample = (
-        "step:100/1480 train_loss:5.2500 train_time:25000ms step_avg:250.00ms\n"
-        "step:110/1480 train_loss:5.1250 train_time:27400ms step_avg:249.10ms\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._last: tuple[int, float] | None = None

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hpc_train.logs.event_file import MARK
-from hpc_train.logs.formats.base import Hit, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, Unreadable
 from hpc_train.logs.formats.number import COUNTABLE, countable, number, quotient, scaled
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
@@ -98,18 +98,8 @@ def logged_metric(name: str) -> LoggedMetric | None:
 _LINE = re.compile(MARK + r" (-?\d{1,20}) ([^\n]{1,500}) = ([-+.\deEnaif]{1,40})")
 
 
-class TensorBoard:
+class TensorBoard(Coded):
     """Parser of the scalars of an event file."""
-
-    title = "TensorBoard's event files (`*tfevents*`)"
-    literals = (MARK.encode() + b" ",)
-    sample = (
-        "tfevents 10 train/loss = 2.25\ntfevents 10 train/grad_norm = 0.5\n"
-        "tfevents 10 lr-AdamW = 0.0003\ntfevents 10 iteration-time = 0.5\n"
-        "tfevents 10 throughput(tps) = 8192.0\ntfevents 10 mfu(%) = 41.5\n"
-        "tfevents 10 memory/max_reserved(GiB) = 61.5\ntfevents 10 val/accuracy = 0.75\n"
-    )
-    wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield the scalar of a line, if its tag is known."""
@@ -145,15 +135,8 @@ _EPOCHS = "epoch"
 _OF_WANDB = "_step"
 
 
-class MetricsCsv:
+class MetricsCsv(Coded):
     """Parser of the tables; remembers the columns."""
-
-    title = "PyTorch Lightning's metrics.csv, timm's summary.csv, a history of Weights & Biases"
-    literals = (b"epoch,", b",epoch", b"step,", b",step")
-    sample = (
-        "epoch,epoch_time,step,train_loss_step,train|device/batches_per_sec,val_acc\n"
-        "0,,49,2.31,8.0,\n0,12.5,99,,,0.61\n"
-    )
 
     def __init__(self) -> None:
         self.wants_next = False
@@ -226,15 +209,8 @@ _STEPS = ("step", "_step", "global_step", "trainer/global_step", "train/global_s
 _LONGEST = 1 << 20
 
 
-class WandbChart:
+class WandbChart(Coded):
     """Parser of such a file; remembers the columns."""
-
-    title = "a chart of Weights & Biases, exported as CSV"
-    literals = (b"__MIN",)
-    sample = (
-        '"Step","calm-sea-7 - train/loss","calm-sea-7 - train/loss__MIN",'
-        '"calm-sea-7 - train/loss__MAX"\n"10","2.25","2.25","2.25"\n'
-    )
 
     def __init__(self) -> None:
         self.wants_next = False

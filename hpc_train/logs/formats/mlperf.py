@@ -23,7 +23,7 @@ import msgspec
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
-from hpc_train.logs.formats.base import Hit, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, Unreadable
 from hpc_train.logs.formats.number import finite, scan, scan_object, whole
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import dispatch
@@ -50,34 +50,8 @@ _COUNTS = ("samples_count", "step", "epoch_num")
 _PLACES = ("epoch_num", "step_num", "samples_count", "epoch", "step")
 
 
-class Mlperf:
+class Mlperf(Coded):
     """Parser of MLPerf logs; `words` and `status` contain strings."""
-
-    title = "MLPerf training (`:::MLLOG`)"
-    literals = (b":::ML", b":::SYSJSON")
-    sample = "\n".join(
-        f':::MLLOG {{"namespace": "", "time_ms": {ms}, "event_type": "{kind}", {rest}}}'
-        for ms, kind, rest in (
-            (1000, "POINT_IN_TIME", '"key": "global_batch_size", "value": 8, "metadata": {}'),
-            (2000, "INTERVAL_START", '"key": "run_start", "value": null, "metadata": {}'),
-            (
-                3000,
-                "POINT_IN_TIME",
-                '"key": "tracked_stats", "value": {"throughput": 4.5}, "metadata": {"step": 1}',
-            ),
-            (
-                4000,
-                "POINT_IN_TIME",
-                '"key": "eval_accuracy", "value": 0.7, "metadata": {"epoch_num": 1}',
-            ),
-            (
-                5000,
-                "INTERVAL_END",
-                '"key": "run_stop", "value": null, "metadata": {"status": "success"}',
-            ),
-        )
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self.words: dict[str, str] = {}
@@ -361,6 +335,7 @@ def mlperf_run(path: Path) -> MlperfRun:
         LogParseError: the log cannot be read.
     """
     parser, found = Mlperf(), dict[str, float]()
+    parser.literals = (b":::ML", b":::SYSJSON")
     with open_log(path) as stream:
         for line, _ in dispatch(stream, [parser]):
             for hit in parser.read(line):

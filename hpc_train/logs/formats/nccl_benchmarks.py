@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hpc_train.logs.formats.base import Column, Hit, TableParser, Unreadable, row_hits
-from hpc_train.logs.formats.number import NUMBER, countable, number, scaled
+from hpc_train.logs.formats.number import NUMBER, countable, number
 from hpc_train.logs.line import Line
-from hpc_train.logs.record import Scope
 
 # Tables of nccl-tests and rccl-tests (`all_reduce_perf` and the others), all versions.
 #
@@ -39,25 +38,7 @@ _NCCL = re.compile(
 class NcclTests(TableParser):
     """Parser of the tables; one process prints them or, in a wrong setup, each prints its own."""
 
-    title = "nccl-tests and rccl-tests"
-    literals = (
-        b"algbw",
-        b"  Rank ",
-        b"Out of bounds values",
-        b"Avg bus bandwidth",
-    )
-    sample = """\
-#  Rank  0 Group  0 Pid   4101 on     node01 device  0 [0000:1b:00] GPU
-#  Rank  1 Group  0 Pid   4102 on     node01 device  1 [0000:3d:00] GPU
-#       size         count      type   redop    root     time   algbw   busbw #wrong
-#        (B)    (elements)                               (us)  (GB/s)  (GB/s)
-     1048576        262144     float     sum      -1     52.4   20.00   20.00      0
-# Out of bounds values : 0 OK
-# Avg bus bandwidth    : 20.00
-"""
-
     def __init__(self) -> None:
-        super().__init__()
         self._tables: dict[int | None, _Table] = {}
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
@@ -258,18 +239,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 class NcclJson(TableParser):
     """Parser of one file; remembers the current key."""
 
-    title = "JSON files of nccl-tests and rccl-tests"
-    literals = (b'"nccl_version"', b'"alg_bw"', b'"algBw"', b'"average_bus_bandwidth"')
-    sample = (
-        '{"version":2,"nccl_version":22809,"config":{"nthreads":1,"ngpus":1,"devices":['
-        '{"rank":0,"group":0,"pid":41},{"rank":1,"group":0,"pid":42}]},"results":[{"size":1024,'
-        '"count":256,"type":"float","redop":"sum","root":"    -1","out_of_place":{"time":8.5,'
-        '"alg_bw":0.12,"bus_bw":0.12,"nwrong":0}}],"out_of_bounds":{"count":0,"okay":"true"},'
-        '"average_bus_bandwidth":{"bandwidth":0.12,"okay":"unchecked"}}'
-    )
-
     def __init__(self) -> None:
-        super().__init__()
         self._size: int | None = None
         self._within = ""
         self._per_process = {"nthreads": 1, "ngpus": 1}
@@ -366,22 +336,7 @@ _NAMED = re.compile(r"([a-z_]{3,24}) (busbw|median)")
 class TorchDistBench(TableParser):
     """Parser of successive tables."""
 
-    title = "torch-dist-bench.py of *Machine Learning Engineering*"
-    literals = (
-        b" bandwidth of ",
-        b"|    busbw   |",
-        b"| payload | ",
-        b" bandwidth and the per-call ",
-    )
-    sample = """\
-The average bandwidth and the per-call latency of all_reduce over 8 ranks (5 warmups / 20 trials):
-| payload |    busbw   |    algbw   | latency median |
-| ------: | ---------: | ---------: | -------------: |
-|   32KiB |   1.20GBps |   0.69GBps |         27.3us |
-"""
-
     def __init__(self) -> None:
-        super().__init__()
         self._names: list[str] = []
         self._size: int | None = None
 
@@ -427,67 +382,3 @@ def _torch_column(name: str) -> tuple[str, str] | None:
     if name in _COLUMNS or named is None:
         return _COLUMNS.get(name)
     return "latency" if named[2] == "median" else "busbw", named[1]
-
-
-# Lines of `all_reduce_bench.py` of *Machine Learning Engineering* (S. Bekman), older versions.
-#
-# `both_ways` counts sent and received data: it is twice the algbw of other benchmarks. The payload,
-# or `data size: 4.0 GB` (1e9 B), is the message_size of the values after it. Ranks that share a
-# pipe mix their lines, so the rank of a line is unknown.
-
-_NUMBER = r"(\d{1,15}(?:\.\d{1,10})?)"
-_DATA_SIZE = re.compile(rf"data size: {_NUMBER} GB$")
-_PAYLOAD = re.compile(
-    rf"average bandwidth of all_reduce with a {_NUMBER}GB payload \(\d{{1,9}} trials, "
-    r"(\d{1,7}) ranks\)"
-)
-_BOTH_WAYS = re.compile(
-    rf"algo throughput: (?:\d{{1,20}}(?:\.\d{{1,10}})? (?:bps|Bytes/s), )?{_NUMBER} (Gbps|GB/s)$"
-)
-_BUS = re.compile(rf"\bbusbw: {_NUMBER} {{1,2}}(Gbps|GB/s)$")
-_MEAN = re.compile(rf"\b(algbw|busbw): {_NUMBER} GBps \(")
-_GBS = {"Gbps": 0.125, "GB/s": 1.0}
-
-
-class AllReduceBench:
-    """Parser that remembers the size of the buffer."""
-
-    title = "all_reduce_bench.py of *Machine Learning Engineering*"
-    literals = (
-        b"data size: ",
-        b"algo throughput: ",
-        b"busbw: ",
-        b"algbw: ",
-        b"average bandwidth of all_reduce",
-    )
-    sample = """\
-0 data size: 4.0 GB
- algo throughput: 80000000000.0000 bps, 80.0000 Gbps
- busbw: 60.0000  Gbps
-"""
-    wants_next = False
-
-    def __init__(self) -> None:
-        self._size: int | None = None
-
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the values of a line."""
-        text = line.text
-        if found := _DATA_SIZE.search(text):
-            self._size = countable(float(found[1]) * 1e9)
-        elif found := _PAYLOAD.search(text):
-            self._size = countable(float(found[1]) * 1e9)
-            yield Hit("world_size", float(found[2]), "global")
-        elif found := _BOTH_WAYS.search(text):
-            yield from self._hit("algbw", found[1], "both_ways", _GBS[found[2]])
-        elif found := _BUS.search(text):
-            yield from self._hit("busbw", found[1], "", _GBS[found[2]])
-        elif found := _MEAN.search(text):
-            yield from self._hit(found[1], found[2], "", 1.0, "global")
-
-    def _hit(
-        self, metric: str, text: str, variant: str, scale: float, scope: Scope = "per_rank"
-    ) -> Iterator[Hit]:
-        value = number(text)
-        if value is not None:
-            yield Hit(metric, scaled(value, scale), scope, message_size=self._size, variant=variant)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from hpc_train.logs.formats.base import Field, Hit, RunningStep, StepPosition, Unreadable
+from hpc_train.logs.formats.base import Coded, Field, Hit, RunningStep, StepPosition, Unreadable
 from hpc_train.logs.formats.number import NUMBER, finite, number, scaled, scan_object, whole
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
@@ -41,19 +41,8 @@ _FIELDS = {
 _ACCURACIES = {"accuracy/top1": 1e-2, "accuracy_top-1": 1e-2, "acc/top1": 1.0, "top1_acc": 1.0}
 
 
-class MmEngine:
+class MmEngine(Coded):
     """Parser of the text lines; remembers the window and the previous line."""
-
-    title = "MMEngine, MMCV (OpenMMLab)"
-    literals = (b"Epoch(train)", b"Iter(train)", b"Epoch [", b"Iter [", b"(val)", b"log_processor")
-    sample = (
-        "2022/12/13 19:00:12 - mmengine - INFO - Epoch(train) [1][  50/3104]  lr: 1.0000e-02  "
-        "eta: 0:26:28  time: 0.1285  data_time: 0.0040  memory: 2581  grad_norm: 8.5647  "
-        "loss: 0.7176  loss_cls: 0.3771\n"
-        "2022/12/13 19:06:00 - mmengine - INFO - Epoch(val) [1][98/98]  accuracy/top1: 70.7207  "
-        "data_time: 0.0004  time: 0.0601\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._window = _DEFAULT
@@ -119,17 +108,8 @@ def _accuracy(text: str, place: re.Match[str]) -> Iterator[Hit]:
 # mean is assumed to cover the iterations since the previous line.
 
 
-class MmEngineJson:
+class MmEngineJson(Coded):
     """Parser of such a file; remembers the step."""
-
-    title = "MMEngine's scalars.json, MMCV's .log.json"
-    literals = (b'"data_time": ', b'"mode": "val"')
-    sample = (
-        '{"lr": 0.01, "data_time": 0.004, "grad_norm": 8.56, "loss": 0.7176, "time": 0.1285, '
-        '"epoch": 1, "iter": 50, "memory": 2581, "step": 50}\n'
-        '{"accuracy/top1": 70.7207, "data_time": 0.0004, "time": 0.0601, "step": 1}\n'
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._running = RunningStep()

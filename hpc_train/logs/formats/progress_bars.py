@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hpc_train.logs.formats.base import Hit, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, Unreadable
 from hpc_train.logs.formats.number import number, scaled
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
@@ -176,13 +176,8 @@ _METRICS = {
 }
 
 
-class LightningBar:
+class LightningBar(Coded):
     """Parser of the bars; remembers the state of the last bar."""
-
-    title = "PyTorch Lightning's progress bar"
-    literals = (b"it/s", b"s/it")
-    sample = "Epoch 1:  25%|##5       | 25/100 [00:50<02:30,  0.50it/s, v_num=0, train_loss=0.512]"
-    wants_next = False
 
     def __init__(self) -> None:
         self._clock = BarClock()
@@ -235,13 +230,8 @@ def _first(epoch: re.Match[str]) -> int:
 _LONGEST = 40
 
 
-class TqdmBar:
+class TqdmBar(Coded):
     """Parser of the bars that no other parser takes; remembers the last one."""
-
-    title = "tqdm's progress bar, of an unknown loop"
-    literals = (b"it/s", b"s/it")
-    sample = "Evaluating:  25%|##5       | 25/100 [00:10<00:30,  2.50it/s]"
-    wants_next = False
 
     def __init__(self) -> None:
         self._last: tuple[int | None, str, int] | None = None
@@ -287,16 +277,8 @@ _TIMINGS = frozenset({"train_step_timing in s", "train_step_timing"})
 Fields = dict[str, str]
 
 
-class Nemo:
+class Nemo(Coded):
     """Parser of both forms; remembers the last bar, which is drawn more than once."""
-
-    title = "NeMo 1.x and 2.x"
-    literals = (b"train_step_timing", b"reduced_train_loss")
-    sample = (
-        "Training epoch 0, iteration 7/99 | lr: 5e-06 | global_batch_size: 32 | global_step: 7 | "
-        "reduced_train_loss: 2.78 | train_step_timing in s: 0.189 | consumed_samples: 256"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._last: tuple[int | None, str] | None = None

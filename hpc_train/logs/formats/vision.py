@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from hpc_train.logs.formats.base import Hit, Intervals, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, Intervals, Unreadable
 from hpc_train.logs.formats.number import (
     CLOCK,
     NUMBER,
@@ -54,23 +54,8 @@ _WINDOW = 20
 _MARKS = ("total_loss: ", " loss: ", "max_mem: ", "max mem: ")
 
 
-class Detectron:
+class Detectron(Coded):
     """Parser of the lines of both programs."""
-
-    title = "detectron2 (also metrics.json), maskrcnn_benchmark"
-    literals = (
-        b"  iter: ",
-        b"\titer: ",
-        b"Total training time: ",
-        b"Overall training speed: ",
-        b'"total_loss": ',
-    )
-    sample = (
-        "[05/01 10:00:00 d2.utils.events]:  eta: 0:03:49  iter: 19  total_loss: 5.922  "
-        "loss_cls: 1.709  time: 0.8241  last_time: 0.8012  data_time: 0.1461  "
-        "last_data_time: 0.0100  lr: 3.9962e-05  max_mem: 2048M"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._intervals = Intervals()
@@ -183,18 +168,8 @@ _TRAINING_END = re.compile(rf"(?:^|\s)Training time:? ({CLOCK})$")
 _TV_WINDOW = 20
 
 
-class TorchVision:
+class TorchVision(Coded):
     """Parser of the logger's lines; remembers the last line of the epoch."""
-
-    title = "torchvision's references, DETR, DeiT, MAE, DINO, LAVIS"
-    literals = (b"]  eta: ", b"] eta: ", b"]\teta: ", b"] Total time: ", b"Training time ")
-    sample = (
-        "Epoch: [0]  [  20/100]  eta: 0:00:22  lr: 0.1000  img/s: 932.5 (812.3)  "
-        "loss: 6.9125 (6.9321)  time: 0.2744  data: 0.0085  max mem: 20480\n"
-        "Epoch: [0] Total time: 0:00:27 (0.2731 s / it)\n"
-        "Training time 0:00:31\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._last = 0
@@ -287,17 +262,8 @@ _PRECISE = 10
 """The smallest time, in units of its last digit, that is precise to 5 %."""
 
 
-class Ultralytics:
+class Ultralytics(Coded):
     """Parser of the tables that the trainers print; remembers the last epoch that was yielded."""
-
-    title = "Ultralytics YOLO, YOLOv5"
-    literals = (b": 100%", b" epochs completed in ")
-    sample = (
-        "      1/100      2.31G      1.215      1.104     0.9821         12        640: 100%"
-        "|##########| 110/110 [00:22<00:00,  4.98it/s]\n"
-        "100 epochs completed in 0.344 hours.\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._stated: tuple[str, str, str] | None = None
@@ -375,16 +341,8 @@ _CLIP_METRICS: dict[str, Scope] = {
 }
 
 
-class OpenClip:
+class OpenClip(Coded):
     """Parser of the lines; remembers the global batch and the last step."""
-
-    title = "open_clip"
-    literals = (b" Batch (t)",)
-    sample = (
-        "Train Epoch: 0 [  512/9600 (5%)] Data (t): 0.100 Batch (t): 0.500, 1024.00/s, "
-        "128.000/s/gpu LR: 0.000010 Logit Scale: 14.286 Contrastive_loss: 6.2146 (6.2146)"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._epoch = -1
