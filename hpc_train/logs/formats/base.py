@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from hpc_train.logs.formats.number import NUMBER, number, scaled
+from hpc_train.logs.formats.number import NUMBER, finite, number, scaled
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
 
@@ -104,12 +104,16 @@ class Coded:
     fields: Mapping[str, Field] = MappingProxyType({})
     wants_next = False
 
-    def stated(self, found: Mapping[str, str], step: int | None, steps: int = 1) -> Iterator[Hit]:
+    def stated(
+        self, found: Mapping[str, object], step: int | None, steps: int = 1
+    ) -> Iterator[Hit]:
         """Yield the fields among the keys of a line, in the order of the file."""
         for key, field in self.fields.items():
-            value = number(found[key]) if key in found else None
-            if value is not None:
-                yield field.hit(value, step, steps)
+            if key in found:
+                shown = found[key]
+                value = number(shown) if isinstance(shown, str) else finite(shown)
+                if value is not None:
+                    yield field.hit(value, step, steps)
 
 
 class TableParser(Coded):

@@ -112,10 +112,9 @@ class Megatron(Coded):
             yield Unreadable()
         elif match := _VALIDATION.search(text):
             step = int(match["step"]) if match["step"] else None
-            for key, shown in fields(match["rest"])[0]:
-                value = number(shown) if key in _LOSSES else None
-                if value is not None:
-                    yield Hit("loss", value, "global", step, variant="validation")
+            losses = [shown for key, shown in fields(match["rest"])[0] if key in _LOSSES]
+            for value in filter(None, map(number, losses)):
+                yield Hit("loss", value, "global", step, variant="validation")
         else:
             yield from self._others(text)
 
