@@ -17,7 +17,6 @@ from hpc_train.logs.formats.number import (
     NUMBER,
     finite,
     number,
-    scaled,
     scan_object,
     whole,
 )
@@ -46,28 +45,6 @@ _PAIR = re.compile(
 _NOT_TRAINING = re.compile(
     r"(?:^|[._-])(?:val|valid|validation|eval|evaluation|test|infer|inference)"
 )
-_NAMES: dict[str, str] = {
-    **dict.fromkeys(("loss", "train_loss", "training_loss", "step_loss"), "loss"),
-    **dict.fromkeys(("total_loss", "reduced_train_loss"), "loss"),
-    **dict.fromkeys(("grad_norm", "grad-norm"), "grad_norm"),
-    **dict.fromkeys(
-        (
-            *("total_ips", "ips", "train_ips", "throughput", "train_throughput"),
-            *("throughput_train", "images_per_second", "imgs_per_sec", "samples_per_second"),
-            *("training_sequences_per_second", "sequences_per_second", "examples_per_second"),
-            *("train_samples_per_second", "average_ips", "train_imgs/s", "images/s", "samples/s"),
-        ),
-        "samples_per_second",
-    ),
-    **dict.fromkeys(
-        ("tokens_per_second", "tokens_per_sec", "train_tokens/s", "tokens/s", "tok/s"),
-        "tokens_per_second",
-    ),
-    **dict.fromkeys(("lr", "learning_rate"), "learning_rate"),
-    **dict.fromkeys(("step_time", "iter_time", "iteration_time", "train_step_time"), "step_time"),
-    **dict.fromkeys(("train_iter_time", "train_step_timing in s"), "step_time"),
-    **dict.fromkeys(("e2e_train_time", "time_to_train"), "time_to_train"),
-}
 _FACTORS = {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
 
 
@@ -141,9 +118,8 @@ class DlLogger(Coded):
             if 0 <= value <= (100 if percent else 1):
                 yield Hit("accuracy", value / 100 if percent else value, "global", step)
             return
-        metric = _NAMES.get(short)
-        if metric is not None:
-            yield Hit(metric, scaled(value, _FACTORS.get(unit, 1.0)), "global", step)
+        if short in self.fields:
+            yield self.fields[short]._replace(scale=_FACTORS.get(unit, 1.0)).hit(value, step)
 
 
 def _place(text: str) -> tuple[list[object], str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from hpc_train.logs.formats.base import (
@@ -46,21 +46,6 @@ _FIELD = re.compile(
 )
 _DECIMALS = re.compile(r"\.\d{4}")
 _EXPONENT = re.compile(r"e[-+]\d\d$")
-_RATE = Field("learning_rate", "global")
-_TIME = Field("step_time", "per_rank", mean=True)
-_IPS = Field("samples_per_second", "per_rank", mean=True)
-_FIELDS = {
-    "batch_cost": _TIME,
-    "avg_batch_cost": _TIME,
-    "ips": _IPS,
-    "avg_ips": _IPS,
-    "loss": Field("loss", "per_rank", mean=True),
-    "lr": _RATE,
-    "learning_rate": _RATE,
-    "learning rate": _RATE,
-}
-_TOTAL = Field("tokens_per_second", "global", mean=True)
-_OF_ONE = Field("tokens_per_second", "per_gpu", mean=True)
 _SAMPLES = ("samples", "images", "instance", "instances", "sequences", "ins")
 
 
@@ -76,22 +61,21 @@ class Paddle(Coded):
         place = _PLACE.search(line.text)
         if place is None:
             return
-        found = {m["key"]: m for m in _FIELD.finditer(line.text, place.end() - 1)}
-        if not {"batch_cost", "avg_batch_cost"} & found.keys():
+        shown = {m["key"]: m for m in _FIELD.finditer(line.text, place.end() - 1)}
+        if not {"batch_cost", "avg_batch_cost"} & shown.keys():
             yield Unreadable()
             return
         step = self._step(place)
         steps = self._intervals.since(line, step)
         steps = 1 if place["video"] or place["clas"] else steps
-        for key, match in found.items():
-            field, value = _field(key, match, "ips_total" in found), number(match["value"])
+        for key, match in shown.items():
+            field, value = self._field(key, match, "ips_total" in shown), number(match["value"])
             # A rate that is too low for six decimals is printed as 0.
-            is_lost = field is _RATE and value == 0
+            is_lost = value == 0 and field is not None and field.metric == "learning_rate"
             if field is None or value is None or is_lost or not _whole(match):
                 continue
             variant = "running_average" if place["clas"] and field.mean else ""
-            mean = steps if field.mean else 1
-            yield Hit(field.metric, value, field.scope, step, steps=mean, variant=variant)
+            yield field._replace(variant=variant).hit(value, step, steps)
 
     def _step(self, place: re.Match[str]) -> int:
         """Return the number of the step within the run."""
@@ -106,23 +90,19 @@ class Paddle(Coded):
         done = next(found[name] for name in ("i1", "i3", "i4", "i5") if name in found)
         return self._running.at(epoch, done).step
 
+    def _field(self, key: str, match: re.Match[str], total: bool) -> Field | None:
+        """Return the field of a key; the field of a rate depends on its unit."""
+        unit = (match["unit"] or "").strip().partition("/")[0]
+        if key.endswith("ips") and (unit or match["end"] not in ("", ",")) and unit not in _SAMPLES:
+            key = "ips tokens" if unit == "tokens" and total else ""
+        return None if key == "ips_total" and unit != "tokens" else self.fields.get(key)
+
 
 def _whole(match: re.Match[str]) -> bool:
     """Return whether a number is complete: text follows it, or it has all its decimals."""
     if match["key"] == "learning rate":
         return bool(_EXPONENT.search(match["value"]))
     return bool(match["end"] or match["unit"] or _DECIMALS.search(match["value"]))
-
-
-def _field(key: str, match: re.Match[str], total: bool) -> Field | None:
-    """Return the field of a key; the field of a rate depends on its unit."""
-    unit = (match["unit"] or "").strip().partition("/")[0]
-    if key == "ips_total":
-        return _TOTAL if unit == "tokens" else None
-    field = _FIELDS.get(key)
-    if field is not _IPS or unit in _SAMPLES or (not unit and match["end"] in ("", ",")):
-        return field
-    return _OF_ONE if unit == "tokens" and total else None
 
 
 # PaddleNLP's Trainer: `loss: .., learning_rate: .., global_step: 10, interval_runtime: .., ..`.
@@ -132,12 +112,6 @@ def _field(key: str, match: re.Match[str], total: bool) -> Field | None:
 
 _HEAD = re.compile(r"(?:^|\s)loss: (?=[-\d])")
 _NLP_FIELD = re.compile(rf"(?P<key>[a-z_]{{1,60}}): (?P<value>{NUMBER}), ")
-_NLP_FIELDS = {
-    "loss": Field("loss", "global", mean=True),
-    "learning_rate": Field("learning_rate", "global"),
-    "interval_tokens_per_second_per_device": Field("tokens_per_second", "per_gpu", mean=True),
-    "interval_hardware_tflops_per_device": Field("tflops", "per_gpu", variant="hardware"),
-}
 
 
 class PaddleNlp(Coded):
@@ -156,11 +130,7 @@ class PaddleNlp(Coded):
             yield Unreadable()
             return
         steps = max(1, done)
-        for key, field in _NLP_FIELDS.items():
-            if key in found:
-                value = scaled(found[key], field.scale)
-                mean = steps if field.mean else 1
-                yield Hit(field.metric, value, field.scope, step, steps=mean, variant=field.variant)
+        yield from self.stated(texts, step, steps)
         yield Hit("step_time", scaled(took, 1 / steps), "global", step, steps=steps)
 
 
@@ -244,11 +214,12 @@ def _validated(found: KerasLine) -> bool:
 
 def _values(epoch: int, found: KerasLine) -> Iterator[Hit]:
     for name, value in found.values.items():
+        of_validation = name.startswith("val_")
         if _LOSS.fullmatch(name):
-            variant = "validation" if name.startswith("val_") else ""
+            variant = "validation" if of_validation else ""
             yield Hit("loss", value, "per_rank", epoch, variant=variant)
         elif _ACCURACY.fullmatch(name):
-            variant = "" if name.startswith("val_") else "training"
+            variant = "" if of_validation else "training"
             yield Hit("accuracy", value, "per_rank", epoch, variant=variant)
 
 
@@ -334,9 +305,13 @@ class TfTimeHistory(Coded):
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the time of a step and the rate of an interval."""
         text = line.text
-        interval = _INTERVAL.search(text)
-        if interval:
-            yield from _interval(interval)
+        if interval := _INTERVAL.search(text):
+            seconds, rate = number(interval["seconds"]), number(interval["rate"])
+            last, steps = int(interval["last"]), int(interval["last"]) - int(interval["first"])
+            if steps > 0 and seconds is not None:
+                yield Hit("step_time", seconds / steps, "global", last, steps=steps)
+            if steps > 0 and rate is not None:
+                yield Hit("samples_per_second", rate, "global", last, steps=steps)
             return
         old = _OLD.search(text)
         rate = number(old["rate"]) if old else None
@@ -345,9 +320,9 @@ class TfTimeHistory(Coded):
         elif "TimeHistory: " in text and " seconds, " in text:
             yield Unreadable()
         else:
-            yield from self._size(text)
+            yield from self._world_size(text)
 
-    def _size(self, text: str) -> Iterator[Hit]:
+    def _world_size(self, text: str) -> Iterator[Hit]:
         """Yield the number of GPUs after the last of the final parameters that determine it."""
         if " parameters: {" in text:
             self._is_final, self._gpus = _FINAL.search(text) is not None, 0
@@ -358,18 +333,6 @@ class TfTimeHistory(Coded):
             size = self._gpus * len((workers[1] or "one").split(","))
             self._gpus = 0
             yield Hit("world_size", float(size), "global", once="world_size")
-
-
-def _interval(match: re.Match[str]) -> Iterator[Hit]:
-    seconds, rate = number(match["seconds"]), number(match["rate"])
-    last = int(match["last"])
-    steps = last - int(match["first"])
-    if steps <= 0:
-        return
-    if seconds is not None:
-        yield Hit("step_time", seconds / steps, "global", last, steps=steps)
-    if rate is not None:
-        yield Hit("samples_per_second", rate, "global", last, steps=steps)
 
 
 # MXNet's Speedometer: `Node[0] Epoch[0] Batch [20-40]\tSpeed: 1234.5 samples/sec\taccuracy=0.1`.
@@ -397,21 +360,8 @@ _GLUON = re.compile(
     rf"|validation: (?:accuracy|acc-top1)=(?P<accuracy>{NUMBER})"
     rf"(?:,? {{1,4}}acc-top5=(?P<best>{NUMBER}))?)"
 )
-_CELLS = ("epoch", "first", "batch", "rate", "rest")
 _NAME = re.compile(r"\s{1,8}([\w-]{1,40})=")
 _MXNET_LOSS = re.compile(rf"\b(?:Train-)?(?:cross-entropy|loss)=(?P<loss>{NUMBER})")
-
-
-_NOTHING: tuple[StepPosition | None, str, list[str]] = (None, "", [])
-
-
-class _Shown(NamedTuple):
-    """Position of some batches, their rate unless a previous line had it, and the loss."""
-
-    step: int
-    since: int
-    rate: float | None
-    loss: float | None
 
 
 class MxnetSpeedometer(Coded):
@@ -421,27 +371,32 @@ class MxnetSpeedometer(Coded):
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
         self._each_for_itself = False
         self._in_percent = False
-        self._printed: dict[int | None, tuple[StepPosition | None, str, list[str]]] = {}
+        self._printed: dict[int | None, tuple[StepPosition | None, str, set[str]]] = {}
 
     def read(self, line: Line) -> Iterable[Hit]:
         """Return the values that one callback printed."""
         text = line.text
         if "kv_store='dist" in text:
             self._each_for_itself = True
-        match = _LINE.search(text)
-        return self._gluon(text) if match is None else self._classic(match)
-
-    def _whose(self, number: str | None) -> tuple[Scope, int]:
-        """Return the scope of a node's rate, and its rank."""
-        node = int(number) if number else None
-        self._each_for_itself |= bool(node)
-        alone = node is None or self._each_for_itself
-        return "per_rank" if alone else "global", OF_LINE if node is None else node
+        if classic := _LINE.search(text):
+            return self._classic(classic)
+        gluon = _GLUON.search(text)
+        return self._gluon(gluon) if gluon else ()
 
     def _classic(self, match: re.Match[str]) -> Iterator[Hit]:
-        scope, rank = self._whose(match["node"])
+        node = int(match["node"]) if match["node"] else None
+        self._each_for_itself |= bool(node)
+        scope: Scope = "per_rank" if node is None or self._each_for_itself else "global"
+        rank = OF_LINE if node is None else node
         if match["batch"]:
-            yield from self._speed(match.group(*_CELLS), scope, rank)
+            batch = int(match["batch"])
+            place = self._steps[node].at(match["epoch"], batch)
+            steps = max(1, batch - int(match["first"])) if match["first"] else place.since
+            rate, loss = number(match["rate"]), _MXNET_LOSS.search(match["rest"])
+            if rate is not None and self._is_new(node, place, match["rate"], match["rest"]):
+                yield Hit("samples_per_second", rate, scope, place.step, rank, steps=steps)
+            if loss and (value := number(loss["loss"])) is not None:
+                yield Hit("loss", value, "per_rank", place.step, rank, steps=steps)
             return
         for metric in ("epoch_time", "accuracy"):
             value = number(match[metric]) if match[metric] else None
@@ -449,37 +404,18 @@ class MxnetSpeedometer(Coded):
                 whose: Scope = "per_rank" if metric == "accuracy" else scope
                 yield Hit(metric, value, whose, int(match["epoch"]) + 1, rank)
 
-    def _speed(self, cells: Sequence[str], scope: Scope, rank: int) -> Iterator[Hit]:
-        step, since, rate, loss = self._shown(cells, rank)
-        if rate is not None:
-            yield Hit("samples_per_second", rate, scope, step, rank, steps=since)
-        if loss is not None:
-            yield Hit("loss", loss, "per_rank", step, rank, steps=since)
-
-    def _shown(self, cells: Sequence[str], rank: int) -> _Shown:
-        epoch, first, number_of_batch, shown_rate, rest = cells
-        who = None if rank == OF_LINE else rank
-        batch = int(number_of_batch)
-        step, since = place = self._steps[who].at(epoch, batch)
-        since = max(1, batch - int(first)) if first else since
-        rate, loss = number(shown_rate), _MXNET_LOSS.search(rest)
-        if rate is not None and not self._is_new(who, place, shown_rate, rest):
-            rate = None
-        return _Shown(step, since, rate, number(loss["loss"]) if loss else None)
-
-    def _is_new(self, who: int | None, place: StepPosition, rate: str, rest: str) -> bool:
+    def _is_new(self, node: int | None, place: StepPosition, rate: str, rest: str) -> bool:
         """Whether a rate differs from that of the previous line, which showed another metric."""
-        before, stated, shown = self._printed.get(who, _NOTHING)
-        if stated == rate and before == place and _name(rest) not in map(_name, shown):
-            shown.append(rest)
+        metric = _NAME.match(rest)
+        name = metric[1] if metric else ""
+        before, stated, shown = self._printed.get(node, (None, "", set()))
+        if stated == rate and before == place and name not in shown:
+            shown.add(name)
             return False
-        self._printed[who] = place, rate, [rest]
+        self._printed[node] = place, rate, {name}
         return True
 
-    def _gluon(self, text: str) -> Iterator[Hit]:
-        match = _GLUON.search(text)
-        if match is None:
-            return
+    def _gluon(self, match: re.Match[str]) -> Iterator[Hit]:
         epoch, took = int(match["epoch"]) + 1, number(match["epoch_time"] or "")
         if took is not None:
             yield Hit("epoch_time", took, "per_rank", epoch)
@@ -489,9 +425,3 @@ class MxnetSpeedometer(Coded):
         if accuracy is not None:
             scale = 0.01 if self._in_percent else 1.0
             yield Hit("accuracy", scaled(accuracy, scale), "global", epoch)
-
-
-def _name(rest: str) -> str:
-    """Return the name of the first metric on a line."""
-    name = _NAME.match(rest)
-    return name[1] if name else ""

@@ -6,15 +6,16 @@ import math
 import re
 from collections.abc import Iterator
 
-from hpc_train.logs.formats.base import OF_LINE, Coded, Field, Hit, Intervals, Unreadable
-from hpc_train.logs.formats.number import NUMBER, VALUE, number, quotient, scaled
+import msgspec
+
+from hpc_train.logs.formats.base import OF_LINE, Coded, Hit, Intervals, Unreadable
+from hpc_train.logs.formats.number import NUMBER, VALUE, number, quotient
 from hpc_train.logs.line import Line, clean, peel
 
 # torchtitan: `step: n  loss: ..  memory: ..  tps: ..  tflops: ..  mfu: ..%`.
 #
 # Values of `validate step:` lines have the variant validation. The sizes that the trainer prints
-# and the degrees of the device mesh are global. In a coloured word-diff of two logs, the new values
-# are read.
+# and the degrees of the device mesh are global.
 
 _STEP = re.compile(r"(?P<validate>validate )?\bstep: {1,12}(?P<step>\d{1,15})  (?=[a-z_]{1,40}: )")
 _VALUE = re.compile(
@@ -23,7 +24,7 @@ _VALUE = re.compile(
 # The last field of a complete line: after a number, truncation cannot be detected.
 _LAST = re.compile(r"\bmfu: {1,12}(?:\S{1,20}%|N/A)")
 _LAST_OF_VALIDATION = re.compile(r"\btps: {1,12}\d{1,3}(?:,\d{3}){0,5}\s*$")
-# In a word-diff: removed text that is followed by its replacement.
+# In a coloured word-diff of two logs: removed text that is followed by its replacement.
 _OLD = re.compile(rb"\x1b\[31m[^\x1b\r\n]{1,200}(?:\x1b\[39m)?\x1b\[m(?=\x1b\[32m)")
 _SIZES = re.compile(
     r"\blocal batch size \d{1,12}, global batch size (?P<batch>\d{1,12})"
@@ -31,18 +32,8 @@ _SIZES = re.compile(
 )
 _DEGREES = re.compile(r"\bdevice mesh with parallelism: (?P<degrees>[a-z_=\d, ]{1,200})")
 _MESH = re.compile(r"\b\d-D device mesh with \[[^]]{0,200}\], \[(?P<degrees>[\d, ]{0,80})\]")
-_DEGREE = re.compile(r"\b(?:pp|dp_replicate|dp_shard|cp|tp)=(\d{1,9})\b")
+_DEGREE = re.compile(r"(?:\b(?:pp|dp_replicate|dp_shard|cp|tp)=|(?<![=\d]))(\d{1,9})\b")
 _RANK = re.compile(r"\[rank-(\d{1,7})/\d{1,7}\]")
-_TOKENS = Field("tokens_per_second", "per_gpu", mean=True)
-_FIELDS = {
-    "loss": Field("loss", "global"),
-    "grad_norm": Field("grad_norm", "global"),
-    "memory": Field("memory", "per_rank"),
-    "tps": _TOKENS,
-    "wps": _TOKENS,
-    "tflops": Field("tflops", "per_gpu", mean=True),
-    "mfu": Field("mfu", "per_gpu", 1e-2, mean=True),
-}
 
 
 class Torchtitan(Coded):
@@ -53,60 +44,37 @@ class Torchtitan(Coded):
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the fields of a step, or the sizes of the job."""
-        text = _new(line)
+        text, raw = line.text, line.raw
+        if b"\x1b[m\x1b[32m" in raw:
+            text = peel(clean(_OLD.sub(b"", raw))).rest
         if match := _STEP.search(text):
             yield from self._step(line, text, match)
         elif match := _SIZES.search(text):
             for metric, group in (("global_batch_size", "batch"), ("sequence_length", "length")):
                 yield Hit(metric, float(match[group]), "global", once=metric)
-        elif match := _DEGREES.search(text):
-            yield _world(_DEGREE.findall(match["degrees"]))
-        elif match := _MESH.search(text):
-            yield _world(re.findall(r"\d{1,9}", match["degrees"]))
+        elif match := _DEGREES.search(text) or _MESH.search(text):
+            size = math.prod(map(int, _DEGREE.findall(match["degrees"])))
+            yield Hit("world_size", float(size), "global", once="world_size")
 
     def _step(self, line: Line, text: str, head: re.Match[str]) -> Iterator[Hit | Unreadable]:
         step, variant = int(head["step"]), "validation" if head["validate"] else ""
         steps = 1 if variant else self._intervals.since(line, step)
         whole = (_LAST_OF_VALIDATION if variant else _LAST).search(text, head.end())
         named = _RANK.search(text)
-        rank = int(named[1]) if named else _rank(line)
+        # A prefix with a local rank below an agent with another label does not state the rank.
+        prefix = line.prefix
+        of_line = OF_LINE if prefix.task in (None, prefix.rank) else None
+        rank = int(named[1]) if named else of_line
         for match in _VALUE.finditer(text, head.end()):
-            field = _FIELDS.get(match["key"])
-            value = number(match["value"])
+            field, value = self.fields.get(match["key"]), number(match["value"])
             if field is None or value is None or not (whole or match["end"] in ("  ", "(")):
                 continue
             # Pipeline stages that do not compute the loss.
-            if match["key"] == "loss" and value == -1:
-                continue
-            yield Hit(
-                field.metric,
-                scaled(value, field.scale),
-                field.scope,
-                step,
-                rank,
-                steps=steps if field.mean else 1,
-                variant=variant,
-                once=f"{variant} {step}" if field.scope == "global" else "",
-            )
+            if match["key"] != "loss" or value != -1:
+                once = f"{variant} {step}" if field.scope == "global" else ""
+                yield field._replace(variant=variant, once=once).hit(value, step, steps, rank)
         if not whole:
             yield Unreadable()
-
-
-def _rank(line: Line) -> int | None:
-    """Return the rank; None if the prefix has a local rank, below an agent with another label."""
-    prefix = line.prefix
-    return OF_LINE if prefix.task in (None, prefix.rank) else None
-
-
-def _world(degrees: list[str]) -> Hit:
-    size = math.prod(int(degree) for degree in degrees)
-    return Hit("world_size", float(size), "global", once="world_size")
-
-
-def _new(line: Line) -> str:
-    if b"\x1b[m\x1b[32m" not in line.raw:
-        return line.text
-    return peel(clean(_OLD.sub(b"", line.raw))).rest
 
 
 # fairseq and metaseq, all forms of `train_inner`: json, simple, tqdm, hydra's or own line prefix.
@@ -120,13 +88,6 @@ _JSON = re.compile(rf'"(\w{{1,40}})": "?{VALUE}(?=["}},])')
 _SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={VALUE}(?=[,\]\s]|$)")
 _PLACE = re.compile(r"\| epoch 0{0,2}(\d{1,9}) +(\d{1,12}) / (\d{1,12}) loss=")
 _DONE = re.compile(r"done training in (" + NUMBER + ") seconds")
-_METRICS = {
-    "loss": "loss",
-    "wps": "tokens_per_second",
-    "bsz": "samples",
-    "gnorm": "grad_norm",
-    "lr": "learning_rate",
-}
 
 
 class Fairseq(Coded):
@@ -151,17 +112,12 @@ class Fairseq(Coded):
         if update is None:
             yield Unreadable()
         elif update:
-            yield from self._interval(found, update)
-
-    def _interval(self, found: dict[str, str], update: int) -> Iterator[Hit]:
-        steps = update - self._last if 0 < self._last < update else 1
-        self._last = update
-        values = {_METRICS[name]: number(found[name]) for name in _METRICS if name in found}
-        values["step_time"] = _step_time(found)
-        for metric, value in values.items():
+            steps = update - self._last if 0 < self._last < update else 1
+            self._last = update
             # The first line of a run has no interval, and prints 0.
-            if value is not None and not (metric == "tokens_per_second" and value == 0):
-                yield Hit(metric, value, "global", update, steps=steps, once=f"{update}")
+            values = {key: text for key, text in found.items() if key != "wps" or number(text) != 0}
+            for hit in self.stated({**values, "time": _step_time(found)}, update, steps):
+                yield msgspec.structs.replace(hit, once=f"{update}")
 
 
 def _update(found: dict[str, str], place: re.Match[str] | None) -> int | None:
@@ -207,18 +163,11 @@ class LitGpt(Coded):
             return
         iteration = int(match["iteration"])
         step = iteration if match["step"] is None else int(match["step"])
-        loss, time, speed = (number(match[name] or "") for name in ("loss", "time", "speed"))
-        if loss is not None:
-            yield Hit("loss", loss, "per_rank", step)
-        if time is not None:
-            # The oldest scripts count iterations from 0, steps from 1.
-            alone = step in (iteration, iteration + 1) and match["speed"] != "-"
-            seconds = scaled(time, 1e-3) if match["unit"] == "ms" else time
-            yield Hit(
-                "step_time", seconds, "per_rank", step, variant="" if alone else "micro_batch"
-            )
-        if speed is not None:
-            yield Hit("tokens_per_second", speed, "per_gpu", step)
+        # The oldest scripts count iterations from 0, steps from 1.
+        alone = step in (iteration, iteration + 1) and match["speed"] != "-"
+        time = f"{match['unit']}{'' if alone else ' of a micro-batch'}"
+        found = {"loss": match["loss"], time: match["time"], "speed": match["speed"] or ""}
+        yield from self.stated(found, step)
 
 
 # modded-nanogpt and its variants: `step:n/N val_loss:3.9 train_time:62563ms step_avg:260.68ms`.
@@ -247,15 +196,13 @@ class ModdedNanoGpt(Coded):
         """Yield the loss and the times."""
         match = _MODDED_LINE.search(line.text)
         if match is None:
-            yield from _peak(line.text)
+            if peak := _PEAK.fullmatch(line.text):
+                yield from self.stated(peak.groupdict(""), None)
             return
-        step, loss, mean = int(match["step"]), number(match["loss"] or ""), number(match["mean"])
-        if loss is not None:
-            variant = "validation" if match["kind"] == "val" else ""
-            yield Hit("loss", loss, "global", step, variant=variant)
+        step = int(match["step"])
+        yield from self.stated({f"{match['kind']}_loss": match["loss"] or ""}, step)
         yield from self._since(step, number(match["time"]))
-        if mean is not None:
-            yield Hit("step_time", mean * 1e-3, "global", step, variant="running_average")
+        yield from self.stated({"step_avg": match["mean"]}, step)
 
     def _since(self, step: int, clock: float | None) -> Iterator[Hit]:
         last, self._last = self._last, None if clock is None else (step, clock)
@@ -263,10 +210,3 @@ class ModdedNanoGpt(Coded):
             return
         steps = step - last[0]
         yield Hit("step_time", (clock - last[1]) * 1e-3 / steps, "global", step, steps=steps)
-
-
-def _peak(text: str) -> Iterator[Hit]:
-    match = _PEAK.fullmatch(text)
-    for variant, size in match.groupdict().items() if match else ():
-        if size is not None:
-            yield Hit("memory", int(size) * 2.0**-10, "per_rank", variant=variant)

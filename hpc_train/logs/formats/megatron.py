@@ -112,8 +112,8 @@ class Megatron(Coded):
             yield Unreadable()
         elif match := _VALIDATION.search(text):
             step = int(match["step"]) if match["step"] else None
-            losses = [shown for key, shown in fields(match["rest"])[0] if key in _LOSSES]
-            for value in filter(None, map(number, losses)):
+            losses = [number(shown) for key, shown in fields(match["rest"])[0] if key in _LOSSES]
+            for value in (one for one in losses if one is not None):
                 yield Hit("loss", value, "global", step, variant="validation")
         else:
             yield from self._others(text)

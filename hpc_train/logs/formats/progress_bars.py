@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hpc_train.logs.formats.base import Coded, Hit, Unreadable
-from hpc_train.logs.formats.number import number, scaled
+from hpc_train.logs.formats.number import number
 from hpc_train.logs.line import Line
-from hpc_train.logs.record import Scope
 
 # Progress bars of tqdm and Rich -> position, other fields, and the mean time of iterations.
 
@@ -261,18 +260,6 @@ _LINE = re.compile(
 )
 _FIELD = re.compile(r"([A-Za-z_][\w ]{1,40}?)(?:=|: )([-+.\w]{1,32})")
 _NEMO_EPOCH = re.compile(r"Epoch (\d{1,9}):")
-_NEMO_METRICS: dict[str, tuple[str, Scope, float]] = {
-    "train_step_timing in s": ("step_time", "global", 1.0),
-    "train_step_timing": ("step_time", "global", 1.0),
-    "reduced_train_loss": ("loss", "global", 1.0),
-    "global_batch_size": ("global_batch_size", "global", 1.0),
-    "lr": ("learning_rate", "global", 1.0),
-    "grad_norm": ("grad_norm", "global", 1.0),
-    "gradient_norm": ("grad_norm", "global", 1.0),
-    "tokens_per_sec_per_gpu": ("tokens_per_second", "per_gpu", 1.0),
-    "TFLOPS_per_GPU": ("tflops", "per_gpu", 1.0),
-    "peak_memory_usage": ("memory", "per_rank", 2.0**-30),
-}
 _TIMINGS = frozenset({"train_step_timing in s", "train_step_timing"})
 Fields = dict[str, str]
 
@@ -291,7 +278,7 @@ class Nemo(Coded):
         if started is not None:
             fields = _fields(text[started.end() :])
             place = int(started["epoch"]) * (int(started["total"]) + 1) + int(started["done"])
-            yield from _hits(fields, _step(fields, place))
+            yield from self.stated(fields, _step(fields, place))
             return
         if "reduced_train_loss=" not in text:
             # The search for a bar takes ten times as long.
@@ -313,7 +300,7 @@ class Nemo(Coded):
             took = self._clock.interval(line.rank, epoch, bar)
             if took is not None and not _TIMINGS & fields.keys():
                 yield Hit("step_time", took.step_time, "global", step, steps=took.steps)
-            yield from _hits(fields, step)
+            yield from self.stated(fields, step)
         self._last = last
 
 
@@ -325,10 +312,3 @@ def _step(fields: Fields, place: int) -> int:
     shown = fields.get("global_step", "")
     value = None if "e" in shown else number(shown)
     return place if value is None or not 0 <= value < 1e15 else int(value)
-
-
-def _hits(fields: Fields, step: int) -> Iterator[Hit]:
-    for name, (metric, scope, scale) in _NEMO_METRICS.items():
-        value = number(fields[name]) if name in fields else None
-        if value is not None:
-            yield Hit(metric, scaled(value, scale), scope, step)
