@@ -15,7 +15,7 @@ from typing import IO, cast
 from hpc_train.base import file_kinds
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.file_kinds import COMPRESSED_START, DAMAGE, UNPACK, Unpacker, packed_kind
-from hpc_train.base.files import is_folder, open_regular, open_stream
+from hpc_train.base.files import is_folder, open_stream
 from hpc_train.logs.event_file import EventLines, is_event_file
 from hpc_train.logs.line_dispatch import Stream
 
@@ -202,14 +202,6 @@ def first_bytes(stream: Stream) -> bytes:
     """Return at most the first 4096 bytes of a file, decompressed."""
     buffer = bytearray(file_kinds.START)
     return bytes(buffer[: stream.readinto(memoryview(buffer)) or 0])
-
-
-def is_plain(path: Path) -> bool:
-    """Whether a file contains the text of the log uncompressed."""
-    if is_event_file(path) or not path.is_file():
-        return False
-    with open_regular(path) as file:
-        return _kind(path, file) not in (*UNPACK, _UTF16)
 
 
 def _kind(path: Path, file: IO[bytes]) -> str:

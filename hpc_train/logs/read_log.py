@@ -26,7 +26,7 @@ from hpc_train.logs.formats.formats import maker
 from hpc_train.logs.formats.pattern import UserPatterns
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import Mark, dispatch
-from hpc_train.logs.log_file import is_plain, open_log, rank_of, readable, unreadable_kind
+from hpc_train.logs.log_file import open_log, rank_of, readable, unreadable_kind
 from hpc_train.logs.record import LOT, Pack, Record, Scope
 
 _LEVEL = 1
@@ -293,20 +293,6 @@ class Wanted(NamedTuple):
         return self._replace(patterns=(*self.patterns, *patterns))
 
 
-class Reading(msgspec.Struct):
-    """The result of reading a file: packs of its records, and statistics.
-
-    `offset` [B] is where its last whole line ends, `line` the number of the next one; `resumable`
-    is true if reading may continue there when the file has grown.
-    """
-
-    packs: list[bytes] = msgspec.field(default_factory=list)
-    census: ParseStats = msgspec.field(default_factory=ParseStats)
-    offset: int = 0
-    line: int = 1
-    resumable: bool = False
-
-
 Parsers = Mapping[str, LogParser]
 
 
@@ -352,35 +338,6 @@ def _note_slow(
             census.slow.setdefault(f"the pattern {regex!r}", f"{source}:{number}")
     if site is not None and site.is_slow:
         census.slow.setdefault(f"the prefix {site.text!r}", source)
-
-
-def extend(log: Log, wanted: Wanted, reading: Reading) -> Iterator[Pack]:
-    """Yield the records after the end of a reading, and add them to it."""
-    parsers, mark = parsers_of(wanted), Mark(reading.offset, reading.line)
-    census = reading.census
-    for pack in read(log, parsers, wanted.prefix, census, mark):
-        reading.packs.append(pressed(pack))
-        yield pack
-    # New parsers would continue as these would.
-    fresh = parsers_of(wanted)
-    same = all(_same(parsers[name], fresh[name]) for name in parsers)
-    reading.resumable = (
-        mark.end == mark.offset and same and not census.failed and is_plain(log.path)
-    )
-    reading.offset, reading.line = mark.offset, mark.line
-
-
-def _same(one: object, other: object) -> bool:
-    """Whether two objects are equal or, without `__eq__`, have equal attributes."""
-    if one is other or type(one) is not type(other):
-        return one is other
-    if type(one).__eq__ is not object.__eq__:
-        return one == other
-    parts = getattr(one, "__dict__", None)
-    if parts is None:
-        return False
-    others = vars(other)
-    return parts.keys() == others.keys() and all(_same(parts[key], others[key]) for key in parts)
 
 
 # Logs of a run in which no parser found a measurement -> what the generic parser reads in them.
