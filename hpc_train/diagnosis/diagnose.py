@@ -47,7 +47,7 @@ from hpc_train.diagnosis.root_cause import (
     with_times,
 )
 from hpc_train.diagnosis.scan_logs import last_lines, scan
-from hpc_train.diagnosis.signatures import Sighting, catalogue, explain
+from hpc_train.diagnosis.signatures import Explanation, Sighting, catalogue, concluded, explain
 from hpc_train.diagnosis.waits import FlightDump, explain_dumps, explain_hang
 from hpc_train.logs.log_file import rank_of
 from hpc_train.logs.read_log import Log
@@ -99,7 +99,8 @@ def _diagnosis(
     found = replace(conclude(last, end), earlier=attempts, line=last.first_line)
     if found.outcome == "failed" and found.root is None:
         words = _last_lines(files, names, found.first_failure, end.node)
-        unknown = _unknown(end, words)
+        result = f"It failed ({end.problem})" if end.problem else "It failed"
+        unknown = _concluded(UNKNOWN, "unknown", words[-1:], result=result)
         found = replace(found, findings=(unknown, *found.findings), last_lines=words)
     elif found.root is not None and found.root.id in _WORDLESS:
         own = [pair for pair in zip(files, names, strict=True) if _is_of(pair[0], found)]
@@ -124,18 +125,20 @@ def _is_of(path: Path, found: Diagnosis) -> bool:
     return rank is not None and rank == (found.first_failure.rank if found.first_failure else 0)
 
 
-def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
-    result = f"It failed ({end.problem})" if end.problem else "It failed"
+def _concluded(
+    name: str, group: str, evidence: tuple[Evidence, ...], **stated: object
+) -> LogFinding:
+    """Return a root cause that no single line states."""
+    why = concluded(name, **stated)
     return LogFinding(
-        id=UNKNOWN,
-        group="unknown",
+        id=name,
+        group=group,
         severity="fatal",
         role="root",
-        title=f"{result}, and no line that is known says why",
-        message="the catalogue of failures has none of the lines in these logs",
-        advice="read the last lines of the rank that failed first, below; run once more with "
-        "PYTHONFAULTHANDLER=1, TORCH_SHOW_CPP_STACKTRACES=1 and NCCL_DEBUG=INFO",
-        evidence=words[-1:],
+        title=why.title,
+        message=why.cause,
+        advice=why.advice,
+        evidence=evidence,
     )
 
 
@@ -231,11 +234,12 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
         root = choose_root([one for one in seen if one.fatal], first_failure)
     findings = _findings(seen, root, verdict.outcome, observed.counts)
     if root is None and verdict.failure is not None:
-        findings.append(missed_target(verdict.failure, verdict.source))
-    if root is not None and root.signature.id == "nccl_watchdog_timeout":
-        findings = [_with_hang(one, observed, _ranks(seen, end)) for one in findings]
-    if root is not None and root.signature.id == "slurm_time_limit":
-        findings = [_in_setup(one, *observed.inits) for one in findings]
+        findings.append(_missed_target(verdict.failure, verdict.source))
+    if root is not None and root.signature.id in ("nccl_watchdog_timeout", "slurm_time_limit"):
+        findings = [
+            _of_ranks(one, observed, _ranks(seen, end)) if one.role == "root" else one
+            for one in findings
+        ]
     return Diagnosis(
         outcome=verdict.outcome,
         why=verdict.why,
@@ -346,34 +350,24 @@ def _evidence(seen: OrderedSighting) -> Evidence:
     )
 
 
-def _with_hang(finding: LogFinding, observed: Observed, ranks: int | None) -> LogFinding:
-    if finding.role != "root":
-        return finding
+def _told(finding: LogFinding, why: Explanation, more: tuple[Evidence, ...] = ()) -> LogFinding:
+    """Return the root cause with what many lines say of it."""
+    evidence = (*finding.evidence, *more)
+    return replace(
+        finding, title=why.title, message=why.cause, advice=why.advice, evidence=evidence
+    )
+
+
+def _of_ranks(finding: LogFinding, observed: Observed, ranks: int | None) -> LogFinding:
+    """Return the end of a job that hung, with what its ranks waited for."""
+    if finding.id == "slurm_time_limit":
+        began, completed = observed.inits
+        # It never got through NCCL's setup.
+        hung = began and not completed
+        return _told(finding, concluded("hang_in_setup", began=began)) if hung else finding
     hang, evidence = explain_dumps(observed.dumps, ranks)
-    if hang is None:
-        hang = explain_hang(observed.waits, observed.progress, ranks)
-    if hang is None:
-        return finding
-    return replace(
-        finding,
-        title=hang.title,
-        message=hang.cause,
-        advice=hang.advice,
-        evidence=(*finding.evidence, *evidence),
-    )
-
-
-def _in_setup(finding: LogFinding, began: int, completed: int) -> LogFinding:
-    """Return what ended a job that never got through NCCL's setup."""
-    if finding.role != "root" or not began or completed:
-        return finding
-    return replace(
-        finding,
-        title=f"The job hung in NCCL's setup: {began} ranks began ncclCommInitRank, none ended it",
-        message="A rank is missing, or cannot be reached over the interface that NCCL chose.",
-        advice="compare the number of ranks that began with that of the job; NCCL_SOCKET_IFNAME "
-        "names the interface that all nodes share; NCCL_DEBUG_SUBSYS=INIT,NET shows the addresses",
-    )
+    hang = hang or explain_hang(observed.waits, observed.progress, ranks)
+    return _told(finding, hang, evidence) if hang else finding
 
 
 def _ranks(seen: Sequence[OrderedSighting], end: JobEnd) -> int | None:
@@ -388,26 +382,6 @@ def _order(finding: LogFinding) -> tuple[int, int]:
     return _ROLES[finding.role], _SEVERITIES[finding.severity]
 
 
-_NO_TARGET = LogFinding(
-    id="mlperf_aborted",
-    group="python",
-    severity="fatal",
-    role="root",
-    title="The training ended without reaching its target (run_stop: aborted)",
-    message="It did not converge in the epochs that it has, or was stopped.",
-    advice="Compare hyperparameters and seed with a run that converged; look at the last losses.",
-    evidence=(),
-)
-_WRONG_NUMBERS = LogFinding(
-    id="collective_wrong_result",
-    group="nccl",
-    severity="fatal",
-    role="root",
-    title="The collective gave wrong numbers",
-    message="Memory, a link or a library corrupts data.",
-    advice="Test each node by itself (nccl-tests -c 1); look at dmesg for ECC and link errors.",
-    evidence=(),
-)
 # Groups of errors that a program may print at teardown, after its work.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
 # Kinds of evidence that work is done, strongest first, each with the mildest failure overriding it.
@@ -522,8 +496,9 @@ def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
     )
 
 
-def missed_target(ending: Ending, source: str) -> LogFinding:
+def _missed_target(ending: Ending, source: str) -> LogFinding:
     """Return the finding of an ending of the kind `failure`."""
-    known = _WRONG_NUMBERS if "Out of bounds" in ending.text else _NO_TARGET
-    place = Evidence(source=source, line=ending.line, text=ending.text)
-    return replace(known, evidence=(place,))
+    place = (Evidence(source=source, line=ending.line, text=ending.text),)
+    if "Out of bounds" in ending.text:
+        return _concluded("collective_wrong_result", "nccl", place)
+    return _concluded("mlperf_aborted", "python", place)

@@ -57,6 +57,27 @@ class Explanation(Value, frozen=True, kw_only=True):
     advice: ShortText
 
 
+class _Conclusions(Value, frozen=True, kw_only=True):
+    schema: Literal[1]
+    conclusions: dict[str, Explanation]
+
+
+@cache
+def conclusions() -> Mapping[str, Explanation]:
+    """Return what is concluded from many lines, by id."""
+    return load_data("conclusions.yaml", _Conclusions).conclusions
+
+
+def concluded(name: str, **stated: object) -> Explanation:
+    """Return a conclusion, filled with what is known."""
+    one = conclusions()[name]
+    return Explanation(
+        title=one.title.format(**stated),
+        cause=one.cause.format(**stated),
+        advice=one.advice.format(**stated),
+    )
+
+
 class SignatureEntry(Explanation, frozen=True, kw_only=True):
     """A signature as it is written in a file, below its id."""
 

@@ -22,6 +22,7 @@ from hpc_train.base.errors import LogParseError
 from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
 from hpc_train.diagnosis.diagnosis import Evidence
+from hpc_train.diagnosis.signatures import Explanation, concluded
 from hpc_train.logs.line import Line
 
 _WAIT = re.compile(
@@ -279,13 +280,15 @@ _FIRST = 20
 _DEFAULT = "0"
 
 
-class Hang(Value, frozen=True, kw_only=True):
+class Hang(Explanation, frozen=True, kw_only=True):
     """The explanation of a collective that timed out; `late` are the ranks that did not join."""
 
-    title: str
-    cause: str
-    advice: str
     late: tuple[int, ...] = ()
+
+
+def _hang(name: str, late: Sequence[int] = (), **stated: object) -> Hang:
+    why = concluded(name, of_late=listed(late).lower(), **stated)
+    return Hang(title=why.title, cause=why.cause, advice=why.advice, late=tuple(late))
 
 
 def explain_hang(
@@ -351,14 +354,7 @@ def _mismatch(together: Mapping[int, Wait]) -> Hang | None:
     sides = "; ".join(f"{listed(sorted(ranks))}: {kind}" for kind, ranks in kinds.items())
     few = min(kinds.values(), key=len)
     number = next(iter(together.values())).number
-    return Hang(
-        title=f"The ranks called {what} at the same place ({number}): {sides}",
-        cause="the program takes another way on some ranks (an `if rank`, a data-dependent branch, "
-        "an uneven number of batches), so that their collectives do not fit together",
-        advice="make every rank call the same collectives in the same order; "
-        "TORCH_DISTRIBUTED_DEBUG=DETAIL names the first call that differs",
-        late=tuple(sorted(few)),
-    )
+    return _hang("hang_mismatch", sorted(few), what=what, number=number, sides=sides)
 
 
 def _apart(chief: Wait, first: Mapping[int, Wait], progress: Sequence[Progress]) -> Hang | None:
@@ -375,15 +371,14 @@ def _apart(chief: Wait, first: Mapping[int, Wait], progress: Sequence[Progress])
     others = sorted(wait.rank for wait in ahead if wait.rank is not None)
     if not late or len(late) > len(others):
         return None
-    next_one = min(wait.number or 0 for wait in ahead)
-    return Hang(
-        title=f"{listed(late)} stood in {_name(chief)}, {listed(others).lower()} "
-        f"{'was' if len(others) == 1 else 'were'} at {next_one} or later",
-        cause="the ranks did not call the same number of collectives: one took fewer batches, left "
-        "a loop early or skipped a step",
-        advice=f"look at what {listed(late).lower()} did last; give all ranks the same number of "
-        "batches (drop_last, a sampler that pads, join() of DistributedDataParallel)",
-        late=tuple(late),
+    verb = "was" if len(others) == 1 else "were"
+    return _hang(
+        "hang_apart",
+        late,
+        ranks=listed(late),
+        what=_name(chief),
+        others=f"{listed(others).lower()} {verb}",
+        next=min(wait.number or 0 for wait in ahead),
     )
 
 
@@ -400,15 +395,7 @@ def _behind(chief: Wait, group: Sequence[Progress], waiting: set[int], waited: s
     )
     if not late:
         return None
-    last = max(reached[rank] for rank in late)
-    return Hang(
-        title=f"{waited}, and {listed(late).lower()} did not come: last enqueued {last}",
-        cause="a rank does something else while the others communicate: slow reading or writing, "
-        "evaluation or saving on one rank, an exception that is caught, a loop of another length",
-        advice=f"look at what {listed(late).lower()} did last (py-spy dump, its own log); let all "
-        "ranks take the same number of steps, or raise the timeout of init_process_group",
-        late=tuple(late),
-    )
+    return _hang("hang_behind", late, waited=waited, last=max(reached[rank] for rank in late))
 
 
 def _absent(
@@ -423,14 +410,7 @@ def _absent(
     everybody = {one.group for one in group} <= {"", _DEFAULT}
     if not silent or len(silent) >= len(heard) or not everybody:
         return None
-    return Hang(
-        title=f"{waited}; {listed(silent).lower()} reported no timeout",
-        cause="a rank that does not wait has not come: it died, hangs in its own code, or its node "
-        "is gone",
-        advice=f"look at the end of the log of {listed(silent).lower()} and at its node "
-        "(dmesg, sacct, nvidia-smi)",
-        late=tuple(silent),
-    )
+    return _hang("hang_absent", silent, waited=waited)
 
 
 def _everyone(
@@ -444,23 +424,8 @@ def _everyone(
         where += "so who did not come is not known; "
     else:
         where = "all ranks wait in the same collective; "
-    if not started and (most is None or most <= _FIRST):
-        return Hang(
-            title=f"{waited}, one of the first of the job: the ranks do not reach one another",
-            cause=where + "at the start this is mostly the transport: IOMMU or ACS, a firewall, a "
-            "wrong interface, peer access between GPUs, or a rank that never came so far",
-            advice="run again with NCCL_DEBUG=INFO and look at the channels; try NCCL_P2P_DISABLE=1"
-            " (one node) or NCCL_IB_DISABLE=1 (several), and set NCCL_SOCKET_IFNAME; without "
-            "them again once the cause is found",
-        )
-    return Hang(
-        title=f"{waited}, long after the start",
-        cause=where + "after many good ones this is mostly a rank that is slow (reading, saving, "
-        "evaluation) or a node or link that has died",
-        advice="look for the rank that is late (py-spy dump, TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and "
-        "TORCH_NCCL_DUMP_ON_TIMEOUT=1), for dead nodes (sacct, dmesg) and link errors; raise the "
-        "timeout of init_process_group only for work that is known to be long",
-    )
+    is_first = not started and (most is None or most <= _FIRST)
+    return _hang("hang_at_start" if is_first else "hang_later", waited=waited, where=where)
 
 
 def listed(ranks: Sequence[int]) -> str:

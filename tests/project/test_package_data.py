@@ -12,7 +12,7 @@ from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
 from hpc_train.diagnosis.attempts import marks
-from hpc_train.diagnosis.signatures import is_crash, packaged
+from hpc_train.diagnosis.signatures import conclusions, is_crash, packaged
 from hpc_train.lint.directives import value_forms
 from hpc_train.lint.rules.variable_names import nccl_variables, slurm_variables
 from hpc_train.logs.formats.formats import read_formats
@@ -23,6 +23,7 @@ from hpc_train.slurm.job_states import sentence
 
 FOLDER = data_file()
 READ: dict[str, Callable[[], object]] = {
+    "conclusions.yaml": conclusions,
     "exit_codes.yaml": lambda: is_crash("-9"),
     "formats.yaml": lambda: read_formats(data_file("formats.yaml")),
     "log_marks.yaml": marks,
