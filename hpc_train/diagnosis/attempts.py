@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache, cached_property
-from types import MappingProxyType
 from typing import Literal
 
 from msgspec.structs import replace
@@ -88,7 +89,8 @@ class Start(Value, frozen=True, kw_only=True):
     number: int = 0
 
 
-class Observed(Value, frozen=True, kw_only=True):
+@dataclass
+class Observed:
     """Observations in the logs of one job, ordered by file and line; `failed` could not be read.
 
     `endings` have the number of their file. `counts` is the number of sightings of each signature;
@@ -97,17 +99,17 @@ class Observed(Value, frozen=True, kw_only=True):
     of several. `dumps` are those of torch's flight recorder.
     """
 
-    sources: tuple[str, ...] = ()
-    seen: tuple[OrderedSighting, ...] = ()
-    endings: tuple[tuple[int, Ending], ...] = ()
-    waits: tuple[Wait, ...] = ()
-    progress: tuple[Progress, ...] = ()
-    counts: Mapping[str, int] = MappingProxyType({})
-    failed: tuple[str, ...] = ()
-    starts: tuple[tuple[int, Start], ...] = ()
+    sources: Sequence[str] = ()
+    seen: list[OrderedSighting] = field(default_factory=list)
+    endings: list[tuple[int, Ending]] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    progress: list[Progress] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    starts: list[tuple[int, Start]] = field(default_factory=list)
     inits: tuple[int, int] = (0, 0)
     first_line: int = 1
-    dumps: tuple[FlightDump, ...] = ()
+    dumps: Sequence[FlightDump] = ()
 
 
 class EndingReader:
@@ -171,7 +173,8 @@ def _firsts(observed: Observed, file: int) -> Iterator[int]:
     seen = [one for one in observed.seen if one.file == file]
     ended = [ending for number, ending in observed.endings if number == file]
     since = 1
-    for start in sorted((one for number, one in observed.starts if number == file), key=_line):
+    starts = [one for number, one in observed.starts if number == file]
+    for start in sorted(starts, key=lambda one: one.line):
         before = begun.get(start.kind, since if start.kind == AGAIN else None)
         if start.sure:
             new = start.line > since and _goes_on(start, observed, file)
@@ -182,10 +185,6 @@ def _firsts(observed: Observed, file: int) -> Iterator[int]:
             yield start.line
             begun, since, found = {}, start.line, max(found + 1, start.number)
         begun[start.kind] = start.line
-
-
-def _line(start: Start) -> int:
-    return start.line
 
 
 def _goes_on(start: Start, observed: Observed, file: int) -> bool:
@@ -222,16 +221,16 @@ def _part(observed: Observed, firsts: Sequence[list[int]], number: int, last: in
         return attempt == number
 
     index = {source: file for file, source in enumerate(observed.sources)}
-    seen = tuple(one for one in observed.seen if within(*one.place))
+    seen = [one for one in observed.seen if within(*one.place)]
     if number < last:
         # Work after the errors belongs to the next attempt.
-        seen = tuple(replace(one, work_after=0) for one in seen)
-    return replace(
+        seen = [replace(one, work_after=0) for one in seen]
+    return dataclasses.replace(
         observed,
         seen=seen,
-        endings=tuple(item for item in observed.endings if within(item[0], item[1].line)),
-        waits=tuple(one for one in observed.waits if within(index[one.source], one.line)),
-        progress=tuple(one for one in observed.progress if within(index[one.source], one.line)),
+        endings=[item for item in observed.endings if within(item[0], item[1].line)],
+        waits=[one for one in observed.waits if within(index[one.source], one.line)],
+        progress=[one for one in observed.progress if within(index[one.source], one.line)],
         counts=Counter(one.signature.id for one in seen),
         first_line=min(
             (lines[number - 1] for lines in firsts if lines and number and lines[number - 1]),

@@ -83,7 +83,7 @@ def diagnose_logs(
         LogParseError: none of the files can be read.
     """
     observed = scan(files, names, tally)
-    return _diagnosis(observed, files, names, end, dumps), observed.failed
+    return _diagnosis(observed, files, names, end, dumps), tuple(observed.failed)
 
 
 def _diagnosis(
@@ -95,7 +95,7 @@ def _diagnosis(
 ) -> Diagnosis:
     *earlier, last = attempts_of(observed)
     attempts = tuple(_attempt(part, conclude(part, JobEnd())) for part in earlier)
-    last = replace(last, dumps=tuple(dumps))
+    last.dumps = dumps
     found = replace(conclude(last, end), earlier=attempts, line=last.first_line)
     if found.outcome == "failed" and found.root is None:
         words = _last_lines(files, names, found.first_failure, end.node)

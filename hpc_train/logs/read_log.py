@@ -86,24 +86,22 @@ class Packer:
         number = self._numbers.get(common)
         if number is None:
             number = self._numbers[common] = len(self._kinds)
-            self._kinds.append(self._new_kind(parser, node, hit))
+            kind = Record(
+                run=self._run,
+                source=self._source,
+                line=0,
+                parser=parser,
+                metric=hit.metric,
+                value=0.0,
+                unit=hit.unit or UNITS[hit.metric],
+                scope=hit.scope,
+                node=node,
+                steps=hit.steps,
+                message_size=hit.message_size,
+                variant=hit.variant,
+            )
+            self._kinds.append(kind)
         return number
-
-    def _new_kind(self, parser: str, node: str | None, hit: Hit) -> Record:
-        return Record(
-            run=self._run,
-            source=self._source,
-            line=0,
-            parser=parser,
-            metric=hit.metric,
-            value=0.0,
-            unit=hit.unit or UNITS[hit.metric],
-            scope=hit.scope,
-            node=node,
-            steps=hit.steps,
-            message_size=hit.message_size,
-            variant=hit.variant,
-        )
 
 
 _decode = msgspec.msgpack.Decoder(Pack).decode
@@ -247,19 +245,15 @@ _BEFORE = 32
 
 def not_finite(line: Line, hits: Sequence[Hit]) -> Iterator[Hit]:
     """Yield that the loss is not finite, unless the line has a finite one, too."""
-    found = _NO_NUMBER.search(line.raw)
+    raw, found = line.raw, _NO_NUMBER.search(line.raw)
     if found is None or any(hit.metric == "loss" and not hit.variant for hit in hits):
         return
-    if _is_training(line.raw, found):
-        yield Hit("not_finite", 1.0, "per_rank", variant="loss")
-
-
-def _is_training(raw: bytes, found: re.Match[bytes]) -> bool:
-    """Whether it is the loss of the training: that of a validation without labels may be NaN."""
-    before = raw[max(0, found.start() - _BEFORE) : found.start()]
     # Events of `@hpct` have null for NaN; elsewhere null is a value that was not measured.
     is_stated = b"@hpct" in raw or not found[0].endswith(b"null")
-    return is_stated and not _OTHER_LOSS.search(before)
+    # The loss of a validation without labels may be NaN.
+    before = raw[max(0, found.start() - _BEFORE) : found.start()]
+    if is_stated and not _OTHER_LOSS.search(before):
+        yield Hit("not_finite", 1.0, "per_rank", variant="loss")
 
 
 # One log file -> its records, and the position up to which it was read.
@@ -344,19 +338,10 @@ def _note_slow(
 
 GUESSING = "generic"
 # What a log may contain whatever its format: sizes, conditions, bars of an unknown loop.
-_NO_FORMAT = frozenset(
-    {
-        *("iteration_time", "not_finite", "condition", "seed", "threads", "epoch"),
-        *(
-            "world_size",
-            "global_batch_size",
-            "tokens_per_step",
-            "batch_size",
-            "sequence_length",
-            "parameters",
-        ),
-    }
-)
+_NO_FORMAT = frozenset({
+    "iteration_time", "not_finite", "condition", "seed", "threads", "epoch", "world_size",
+    "global_batch_size", "tokens_per_step", "batch_size", "sequence_length", "parameters",
+})  # fmt: skip
 
 
 def with_scope(kind: Record, scope: Scope) -> Record:
@@ -395,24 +380,18 @@ class MeasuredRun:
         """Yield what the generic parser reads, if no other parser found a measurement."""
         if not self._wanted.guessing or self._metrics - _NO_FORMAT:
             return
-        wanted = Wanted((self._wanted.guessing,), self._wanted.prefix)
-        stats = ParseStats()
+        wanted, stats = Wanted((self._wanted.guessing,), self._wanted.prefix), ParseStats()
         for log in self.logs:
             if log.source in census.failed or is_live(log.path):
                 continue
             for pack in read(log, parsers_of(wanted), wanted.prefix, stats, Mark()):
-                pack.kinds = [self._scoped(kind) for kind in pack.kinds]
-                yield pack.without(self._repeated(pack))
+                if self._ranks == {1.0}:
+                    pack.kinds = [with_scope(kind, "global") for kind in pack.kinds]
+                # Values that are not finite were counted before.
+                counted = {"not_finite"} & self._metrics
+                places = enumerate(pack.kinds[kind].metric for kind in pack.kind)
+                yield pack.without({place for place, metric in places if metric in counted})
         census.add(ParseStats(known=stats.known))
-
-    def _scoped(self, kind: Record) -> Record:
-        return with_scope(kind, "global") if self._ranks == {1.0} else kind
-
-    def _repeated(self, pack: Pack) -> set[int]:
-        """Return the positions of values that are not finite, if they were counted before."""
-        if "not_finite" not in self._metrics:
-            return set()
-        return {n for n, kind in enumerate(pack.kind) if pack.kinds[kind].metric == "not_finite"}
 
 
 def is_live(path: Path) -> bool:
