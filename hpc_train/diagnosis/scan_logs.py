@@ -87,11 +87,11 @@ def _read(observed: Observed, number: int, path: Path, tally: Tally | None) -> N
                 if 1 in asked:
                     ended += endings.read(line)
                 if 2 in asked and len(observed.waits) + len(observed.progress) < _MOST:
-                    for one in collectives.read(line):
-                        if isinstance(one, Wait):
-                            observed.waits.append(one)
+                    for event in collectives.read(line):
+                        if isinstance(event, Wait):
+                            observed.waits.append(event)
                         else:
-                            observed.progress.append(one)
+                            observed.progress.append(event)
                 if 3 in asked:
                     observed.starts += ((number, start) for start in starts.read(line))
     finally:

@@ -306,7 +306,6 @@ def read_own(path: Path) -> Iterator[Signature]:
     file, signatures = read_signatures(path)
     for signature in signatures:
         check(signature, file)
-        _check_own(signature, file)
         yield signature
 
 
@@ -330,69 +329,52 @@ def check(signature: Signature, file: Sourced[SignatureFile]) -> None:
         raise SignatureError(
             f"{place}: the id {signature.id!r} must be 3 to 80 lower-case letters, digits and _"
         )
-    groups = _check_pattern(signature, file)
-    _check_literals(signature, file)
-    _check_example(signature, file)
+    for key, text, hint in _mistakes(signature):
+        path = f"signatures.{signature.id}.{key}"
+        raise SignatureError(f"{file.near(path)}: {path}: {text}", hint)
+
+
+def _mistakes(signature: Signature) -> Iterator[tuple[str, str, str]]:
+    """Yield the key of each mistake, what is wrong, and what to do."""
+    if len(signature.pattern) > _LONGEST:
+        yield "pattern", f"is longer than {_LONGEST} characters", ""
+    try:
+        groups = set(TimedPattern(signature.pattern).groupindex)
+    except (re.error, OverflowError, RecursionError) as error:
+        yield "pattern", f"the regex cannot be read: {error}", ""
+        return
+    yield from _mistakes_in_literals(signature)
     for key in ("title", "cause", "advice"):
         for name in _NAME.findall(getattr(signature, key)):
             if name not in groups and name not in FILLED_IN:
                 known = ", ".join(sorted({*groups, *FILLED_IN}))
                 text = f"{{{name}}} is no group of the pattern{nearest(name, groups)}"
-                raise _error(signature, file, key, f"{text}; known: {known}")
-
-
-def _check_own(signature: Signature, file: Sourced[SignatureFile]) -> None:
-    """Refuse features that only signatures of the package may use."""
-    if taken := sorted(_TAKEN.intersection(signature.compiled.groupindex)):
-        text = f"the group {taken[0]!r} is filled from tracebacks; call it something else"
-        raise _error(signature, file, "pattern", text)
+                yield key, f"{text}; known: {known}", ""
+    if signature.origin == PACKAGED:
+        return
+    for taken in sorted(_TAKEN & groups):
+        text = f"the group {taken!r} is filled from tracebacks; call it something else"
+        yield "pattern", text, ""
     if signature.found_by is not None:
         text = "only hpctrain's own code makes a signature of several lines; leave this key out"
-        raise _error(signature, file, "found_by", text)
+        yield "found_by", text, ""
 
 
-def _check_pattern(signature: Signature, file: Sourced[SignatureFile]) -> set[str]:
-    """Return the named groups of the pattern."""
-    if len(signature.pattern) > _LONGEST:
-        raise _error(signature, file, "pattern", f"is longer than {_LONGEST} characters")
-    try:
-        groups = set(TimedPattern(signature.pattern).groupindex)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise _error(signature, file, "pattern", f"the regex cannot be read: {error}") from None
-    return groups
-
-
-def _check_literals(signature: Signature, file: Sourced[SignatureFile]) -> None:
-    if not signature.literals or min(len(one.encode()) for one in signature.literals) < _LEAST:
-        raise _error(
-            signature,
-            file,
-            "pattern",
-            f"the regex has no text of {_LEAST} characters or more that every match holds",
-            "logs are searched for it first; name it: literals: ['quota daemon']",
-        )
-    for number, literal in enumerate(signature.literals):
+def _mistakes_in_literals(signature: Signature) -> Iterator[tuple[str, str, str]]:
+    literals = signature.literals
+    if not literals or min(len(one.encode()) for one in literals) < _LEAST:
+        text = f"the regex has no text of {_LEAST} characters or more that every match holds"
+        hint = "logs are searched for it first; name it: literals: ['quota daemon']"
+        yield "pattern", text, hint
+    for number, literal in enumerate(literals):
         if set(literal) & set("\r\n"):
-            raise _error(signature, file, f"literals.{number}", "must stand on one line")
-
-
-def _check_example(signature: Signature, file: Sourced[SignatureFile]) -> None:
-    if signature.found_by is not None:
-        return
+            yield f"literals.{number}", "must stand on one line", ""
     lines = signature.example.splitlines()
-    held = [line for line in lines if any(literal in line for literal in signature.literals)]
-    if not held:
-        shown = ", ".join(map(repr, signature.literals))
-        raise _error(signature, file, "example", f"holds none of the literals {shown}")
-    if not any(map(signature.search, held)):
-        raise _error(signature, file, "example", f"the pattern does not match {held[0]!r}")
-
-
-def _error(
-    signature: Signature, file: Sourced[SignatureFile], key: str, text: str, hint: str = ""
-) -> SignatureError:
-    path = f"signatures.{signature.id}.{key}"
-    return SignatureError(f"{file.near(path)}: {path}: {text}", hint)
+    held = [line for line in lines if any(literal in line for literal in literals)]
+    if signature.found_by is None and not held:
+        yield "example", f"holds none of the literals {', '.join(map(repr, literals))}", ""
+    elif signature.found_by is None and not any(map(signature.search, held)):
+        yield "example", f"the pattern does not match {held[0]!r}", ""
 
 
 # Sighting -> title, cause and advice, filled with the values of the line; exit codes.
@@ -411,54 +393,36 @@ _SMALL = 0.05
 _ROUNDING = 1.02
 
 
-class Ended(Value, frozen=True, kw_only=True):
-    """How a process ended, in words; `how` continues a sentence after the name of the process."""
+class _Codes(Value, frozen=True, kw_only=True):
+    """How a process ended with one of some codes; `how` continues a sentence after its name.
+
+    `crash`: a signal that is not sent to end a job.
+    """
 
     how: str
     cause: str
     advice: str
-
-
-class _Codes(Ended, frozen=True, kw_only=True):
-    """The meaning of some codes; `crash`: a signal that is not sent to end a job."""
-
-    codes: tuple[str, ...]
+    codes: tuple[str, ...] = ()
     crash: bool = False
 
 
-class _File(Value, frozen=True, kw_only=True):
+class _ExitCodes(Value, frozen=True, kw_only=True):
     schema: Literal[1]
     exit_codes: tuple[_Codes, ...]
-    other: Ended
+    other: _Codes
 
 
 @cache
-def _file() -> _File:
-    return load_data("exit_codes.yaml", _File)
-
-
-@cache
-def _by_code() -> dict[str, _Codes]:
-    return {code: row for row in _file().exit_codes for code in row.codes}
-
-
-def ended(exit_code: str) -> Ended:
-    """Return what an exit code means."""
-    known = _by_code().get(exit_code)
-    if known is not None:
-        return known
-    other = _file().other
-    return Ended(
-        how=other.how.replace("{exit_code}", exit_code),
-        cause=other.cause,
-        advice=other.advice.replace("{exit_code}", exit_code),
-    )
+def _exit_codes() -> tuple[dict[str, _Codes], _Codes]:
+    """Return the meaning of each known code, and of all others."""
+    file = load_data("exit_codes.yaml", _ExitCodes)
+    return {code: row for row in file.exit_codes for code in row.codes}, file.other
 
 
 def is_crash(exit_code: str) -> bool:
     """Whether a process was killed or crashed without a message."""
-    known = _by_code().get(exit_code)
-    return known is not None and known.crash
+    known, _ = _exit_codes()
+    return exit_code in known and known[exit_code].crash
 
 
 def explain(signature: Signature, sighting: Sighting) -> Explanation:
@@ -502,8 +466,10 @@ def _how_it_ended(process: str, groups: Mapping[str, str]) -> Explanation | None
     code = f"-{by_signal}" if by_signal else groups.get("exitcode")
     if not code:
         return None
-    end = ended(code)
-    return Explanation(title=f"{process} {end.how}", cause=end.cause, advice=end.advice)
+    known, other = _exit_codes()
+    end = known.get(code, other)
+    how, advice = (text.replace("{exit_code}", code) for text in (end.how, end.advice))
+    return Explanation(title=f"{process} {how}", cause=end.cause, advice=advice)
 
 
 def size(text: str) -> float:
