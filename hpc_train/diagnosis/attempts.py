@@ -42,8 +42,8 @@ class _Mark(Value, frozen=True, kw_only=True, dict=True):
         return re.compile(self.pattern)
 
     def match(self, line: Line) -> re.Match[str] | None:
-        raw = line.raw
-        found = any(literal in raw for literal in self.held)
+        """Return the match in a line with one of the literals."""
+        found = any(literal in line.raw for literal in self.held)
         return self.compiled.search(line.text) if found else None
 
 

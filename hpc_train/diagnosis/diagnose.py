@@ -93,36 +93,28 @@ def _diagnosis(
     end: JobEnd,
     dumps: Sequence[FlightDump] = (),
 ) -> Diagnosis:
-    *earlier, last = attempts_of(observed)
-    attempts = tuple(_attempt(part, conclude(part, JobEnd())) for part in earlier)
+    *before, last = attempts_of(observed)
+    attempts = []
+    for part in before:
+        one = conclude(part, JobEnd())
+        told = {"id": one.root.id, "title": one.root.title} if one.root else {}
+        attempts.append(Attempt(outcome=one.outcome, why=one.why, line=part.first_line, **told))
     last.dumps = dumps
-    found = replace(conclude(last, end), earlier=attempts, line=last.first_line)
+    found = replace(conclude(last, end), earlier=tuple(attempts), line=last.first_line)
+    first = found.first_failure
     if found.outcome == "failed" and found.root is None:
-        words = _last_lines(files, names, found.first_failure, end.node)
+        words = _last_lines(files, names, first, end.node)
         result = f"It failed ({end.problem})" if end.problem else "It failed"
         unknown = _concluded(UNKNOWN, "unknown", words[-1:], result=result)
-        found = replace(found, findings=(unknown, *found.findings), last_lines=words)
-    elif found.root is not None and found.root.id in _WORDLESS:
-        own = [pair for pair in zip(files, names, strict=True) if _is_of(pair[0], found)]
+        return replace(found, findings=(unknown, *found.findings), last_lines=words)
+    if found.root is not None and found.root.id in _WORDLESS:
+        # The log of the rank that failed first, or of rank 0 if all were stopped.
+        rank = first.rank if first else 0
+        own = [pair for pair in zip(files, names, strict=True) if rank == rank_of(pair[0])]
+        own = own if rank is not None else []
         words = _last_lines([path for path, _ in own], [name for _, name in own])
-        found = replace(found, last_lines=words)
+        return replace(found, last_lines=words)
     return found
-
-
-def _attempt(observed: Observed, found: Diagnosis) -> Attempt:
-    return Attempt(
-        outcome=found.outcome,
-        why=found.why,
-        line=observed.first_line,
-        id=found.root.id if found.root else None,
-        title=found.root.title if found.root else None,
-    )
-
-
-def _is_of(path: Path, found: Diagnosis) -> bool:
-    """Whether a log is that of the rank that failed first, or of rank 0 if all were stopped."""
-    rank = rank_of(path)
-    return rank is not None and rank == (found.first_failure.rank if found.first_failure else 0)
 
 
 def _concluded(
@@ -200,16 +192,12 @@ def _end(logs: Sequence[Log]) -> LogEnd:
         if start.kind != AGAIN and (start.sure or (file, start.kind) in seen):
             starts[names[file]].append(start.line)
         seen.add((file, start.kind))
-    failure = _failure(found) if found.outcome == "failed" else ""
-    return LogEnd(transport_in(tally), failure, starts)
-
-
-def _failure(found: Diagnosis) -> str:
-    if found.root is None:
-        return found.why
-    first = found.root.evidence[:1]
-    where = f" ({first[0].source}:{first[0].line})" if first and first[0].line else ""
-    return f"{found.root.title}{where}"
+    failure, root = found.why, found.root
+    if root is not None:
+        first = root.evidence[0] if root.evidence else None
+        where = f" ({first.source}:{first.line})" if first and first.line else ""
+        failure = f"{root.title}{where}"
+    return LogEnd(transport_in(tally), failure if found.outcome == "failed" else "", starts)
 
 
 _STATES = {
@@ -232,7 +220,7 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
     root = None
     if verdict.outcome != "success" and not _only_cancelled(seen, end):
         root = choose_root([one for one in seen if one.fatal], first_failure)
-    findings = _findings(seen, root, verdict.outcome, observed.counts)
+    findings = [*_findings(seen, root, verdict.outcome, observed.counts)]
     if root is None and verdict.failure is not None:
         findings.append(_missed_target(verdict.failure, verdict.source))
     if root is not None and root.signature.id in ("nccl_watchdog_timeout", "slurm_time_limit"):
@@ -243,7 +231,9 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
     return Diagnosis(
         outcome=verdict.outcome,
         why=verdict.why,
-        findings=tuple(sorted(findings, key=_order)),
+        findings=tuple(
+            sorted(findings, key=lambda one: (_ROLES[one.role], _SEVERITIES[one.severity]))
+        ),
         first_failure=first_failure if verdict.outcome != "success" else None,
     )
 
@@ -265,41 +255,32 @@ def _findings(
     root: OrderedSighting | None,
     outcome: DiagnosedOutcome,
     counts: Mapping[str, int],
-) -> list[LogFinding]:
+) -> Iterator[LogFinding]:
     by_id: dict[str, list[OrderedSighting]] = defaultdict(list)
     for one in sorted(seen, key=lambda one: one.survived):
         by_id[one.signature.id].append(one)
-    return [_finding(several, root, outcome, counts) for several in by_id.values()]
-
-
-def _finding(
-    several: list[OrderedSighting],
-    root: OrderedSighting | None,
-    outcome: DiagnosedOutcome,
-    counts: Mapping[str, int],
-) -> LogFinding:
-    role = _role(several[0], root)
-    # The title comes from the line of the root cause, else from that of the first failed rank.
-    first = next((one for one in several if is_first(one)), several[0])
-    chief = root if role == "root" and root is not None else first
-    signature = chief.signature
-    explanation = explain(signature, chief.sighting)
-    alike = [one for one in several if exit_code_of(one) == exit_code_of(chief)]
-    of_ranks: dict[tuple[int | None, str], OrderedSighting] = {}
-    for one in (chief, *alike):
-        of_ranks.setdefault((one.sighting.rank, one.sighting.source), one)
-    shown = [*of_ranks.values()][:_SHOWN]
-    return LogFinding(
-        id=signature.id,
-        group=signature.group,
-        severity=_severity(chief, role, outcome),
-        role=role,
-        title=explanation.title,
-        message=explanation.cause,
-        advice=explanation.advice,
-        evidence=tuple(map(_evidence, shown)),
-        count=max(len(several), counts.get(signature.id, 0)),
-    )
+    for several in by_id.values():
+        role = _role(several[0], root)
+        # The title comes from the line of the root cause, else from that of the first failed rank.
+        first = next((one for one in several if is_first(one)), several[0])
+        chief = root if role == "root" and root is not None else first
+        signature = chief.signature
+        explanation = explain(signature, chief.sighting)
+        of_ranks: dict[tuple[int | None, str], OrderedSighting] = {}
+        for one in (chief, *several):
+            if exit_code_of(one) == exit_code_of(chief):
+                of_ranks.setdefault((one.sighting.rank, one.sighting.source), one)
+        yield LogFinding(
+            id=signature.id,
+            group=signature.group,
+            severity=_severity(chief, role, outcome),
+            role=role,
+            title=explanation.title,
+            message=explanation.cause,
+            advice=explanation.advice,
+            evidence=tuple(map(_evidence, [*of_ranks.values()][:_SHOWN])),
+            count=max(len(several), counts.get(signature.id, 0)),
+        )
 
 
 def _severity(chief: OrderedSighting, role: Role, outcome: DiagnosedOutcome) -> LogSeverity:
@@ -324,14 +305,11 @@ def _role(first: OrderedSighting, root: OrderedSighting | None) -> Role:
         return "consequence"
     if root is None or not first.fatal:
         return "other"
-    follows = cause_level(first) > cause_level(root) or tells_end(first) or _after(first, root)
+    later = first.file != root.file or first.place > root.place
+    if first.when and root.when and first.when != root.when:
+        later = first.when > root.when
+    follows = cause_level(first) > cause_level(root) or tells_end(first) or later
     return "consequence" if follows else "other"
-
-
-def _after(one: OrderedSighting, root: OrderedSighting) -> bool:
-    if one.when and root.when and one.when != root.when:
-        return one.when > root.when
-    return one.file != root.file or one.place > root.place
 
 
 def _evidence(seen: OrderedSighting) -> Evidence:
@@ -376,10 +354,6 @@ def _ranks(seen: Sequence[OrderedSighting], end: JobEnd) -> int | None:
         return end.ranks
     known = [one.sighting.rank for one in seen if one.sighting.rank is not None]
     return max(known) + 1 if known else None
-
-
-def _order(finding: LogFinding) -> tuple[int, int]:
-    return _ROLES[finding.role], _SEVERITIES[finding.severity]
 
 
 # Groups of errors that a program may print at teardown, after its work.
@@ -453,22 +427,21 @@ def _after_work(
     best = next(kind for kind in _MILDEST if kind in kinds)
     proof = [item for item in done if item[1].kind == best][-1]
     evidence = _quoted(proof, sources)
-    later = [one for one in seen if _breaks(one, best) and not _before(one, proof)]
+    mildest, done_in, at = _MILDEST[best], proof[0], proof[1].line
+    torn = _TEARDOWN if best in ("success", "work") else frozenset[str]()
+    later = any(
+        one.fatal
+        and cause_level(one) <= mildest
+        and one.signature.group not in torn
+        and not (one.file == done_in and one.sighting.line < at)
+        for one in seen
+    )
     if later and (best != "success" or end.exit_code is not None):
         return JobOutcome(
             outcome="failed", why=f"the work was done ({evidence}), but what came after failed"
         )
     code = f"; exit code {end.exit_code} came after" if end.exit_code else ""
     return JobOutcome(outcome="success", why=evidence + code)
-
-
-def _breaks(seen: OrderedSighting, done: EndingKind) -> bool:
-    torn = done in ("success", "work") and seen.signature.group in _TEARDOWN
-    return seen.fatal and cause_level(seen) <= _MILDEST[done] and not torn
-
-
-def _before(seen: OrderedSighting, proof: tuple[int, Ending]) -> bool:
-    return seen.file == proof[0] and seen.sighting.line < proof[1].line
 
 
 def _quoted(item: tuple[int, Ending], sources: Sequence[str]) -> str:

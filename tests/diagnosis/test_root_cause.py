@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.diagnosis.diagnose import _after
 from hpc_train.diagnosis.diagnosis import FirstFailure
 from hpc_train.diagnosis.root_cause import (
     CAUSE,
@@ -71,14 +70,6 @@ def test_a_moment_that_one_lacks_decides_nothing() -> None:
 def test_of_agents_that_name_one_moment_the_first_counts() -> None:
     reports = [seen(5, SECOND, root=True), seen(2, SECOND, root=True)]
     assert [first_of(order).rank for order in (reports, reports[::-1]) if first_of(order)] == [5, 2]  # type: ignore[union-attr]
-
-
-def test_what_came_after_the_root_at_its_very_moment_stands_behind_it() -> None:
-    root = seen(0, SECOND, line=5)
-    assert _after(seen(1, SECOND, line=6), root)
-    assert not _after(seen(1, SECOND, line=4), root)
-    assert not _after(root, root)
-    assert _after(seen(1, f"{SECOND}.1", line=4), root)
 
 
 def of(name: str, text: str = "", *, line: int = 1, **groups: str) -> OrderedSighting:
