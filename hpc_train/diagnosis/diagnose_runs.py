@@ -172,7 +172,7 @@ def _end_of(run: Run) -> JobEnd:
             rank=failure.rank,
             host=failure.host,
             exit_code=failure.exit_code,
-            time=at and at.isoformat("T", "seconds"),
+            time=at.isoformat("T", "seconds") if at else None,
             said_by="status.json",
         )
     return JobEnd(
