@@ -235,24 +235,19 @@ def events_in(text: str) -> Iterator[Event | Unreadable]:
 
 
 def _event(match: re.Match[str], text: str) -> tuple[Event | None, int]:
-    if match["object"]:
-        return _of_object(text, match.start("object"))
+    """Return an event and where it ends; None if it is damaged."""
     if match["mll_key"]:
         return _of_pair(match["mll_key"], float(match["mll_s"]) * 1000, text, match.end())
-    time_ms = float(match["old_s"]) * 1000
-    if match["old_value"] is None:
-        return Event(match["old_key"], time_ms, None, {}, match["task"]), match.end()
-    event, end = _of_pair(match["old_key"], time_ms, text, match.end())
-    return event and event._replace(task=match["task"]), end
-
-
-def _of_object(text: str, start: int) -> tuple[Event | None, int]:
-    if event := _decoded(text[start:]):
-        return event, len(text)
-    found = scan_object(text, start)
-    if found is None:
-        return None, start
-    body, end = found
+    if match["old_key"]:
+        key, time_ms, task = match["old_key"], float(match["old_s"]) * 1000, match["task"]
+        if match["old_value"] is None:
+            return Event(key, time_ms, None, {}, task), match.end()
+        event, end = _of_pair(key, time_ms, text, match.end())
+        return event and event._replace(task=task), end
+    start = match.start("object")
+    if whole_event := _decoded(text[start:]):
+        return whole_event, len(text)
+    body, end = scan_object(text, start) or ({}, start)
     key, time_ms = body.get("key"), finite(body.get("time_ms"))
     if not isinstance(key, str) or time_ms is None:
         return None, end
@@ -291,10 +286,12 @@ def gpus_of_system(text: str) -> int | None:
     found = scan_object(text, start + len(_MARK)) if start >= 0 else None
     if found is None:
         return None
-    nodes, each = (
-        _count(found[0].get(key)) for key in ("number_of_nodes", "accelerators_per_node")
-    )
-    return _sane(nodes * each) if nodes and each else None
+    # Written as numbers or as text.
+    counts = [str(found[0].get(key)) for key in ("number_of_nodes", "accelerators_per_node")]
+    if not all(one.isdecimal() and one.isascii() and len(one) < 8 for one in counts):
+        return None
+    gpus = int(counts[0]) * int(counts[1])
+    return gpus if 0 < gpus <= _MOST else None
 
 
 def gpus_of_platform(name: str) -> int | None:
@@ -302,16 +299,7 @@ def gpus_of_platform(name: str) -> int | None:
     match = _NAMED.match(name)
     if match is None:
         return None
-    return _sane(int(match["nodes"]) * (int(match["gpus"]) if match["gpus"] else _DGX))
-
-
-def _count(value: object) -> int | None:
-    """Return a count, written as a number or as text."""
-    text = str(value) if isinstance(value, str | int) else ""
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 8 else None
-
-
-def _sane(gpus: int) -> int | None:
+    gpus = int(match["nodes"]) * int(match["gpus"] or _DGX)
     return gpus if 0 < gpus <= _MOST else None
 
 

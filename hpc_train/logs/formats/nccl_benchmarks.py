@@ -56,7 +56,9 @@ class NcclTests(TableParser):
             table.layout = None
             if all(other.layout is None for other in self._tables.values()):
                 self.end()
-            yield from _foot(foot)
+            metric, variant = ("wrong_values", "") if foot["wrong"] else ("busbw", "average")
+            if (value := number(foot["value"])) is not None:
+                yield Hit(metric, value, "global", variant=variant)
         elif found := table.row(text):
             self.begin()
             yield from found
@@ -123,16 +125,6 @@ class _Table:
         elif not text[:start].strip():
             found.append(Unreadable())
         return found
-
-
-def _foot(foot: re.Match[str]) -> Iterator[Hit]:
-    value = number(foot["value"])
-    if value is None:
-        return
-    if foot["wrong"]:
-        yield Hit("wrong_values", value, "global")
-    else:
-        yield Hit("busbw", value, "global", variant="average")
 
 
 _HEAD = re.compile(r"(?:^|[\s#])(?:size|bytes)\s{1,30}(?:count|N)\s{1,30}type\s")
@@ -218,12 +210,9 @@ def _undated(words: Sequence[str]) -> Sequence[str]:
 # that is not a number is the string "nan", and is omitted.
 
 _JSON_METRICS = {
-    "time": "latency",
-    "cpu_time": "latency",
-    "alg_bw": "algbw",
-    "bus_bw": "busbw",
-    "algBw": "algbw",
-    "busBw": "busbw",
+    **dict.fromkeys(("time", "cpu_time"), "latency"),
+    **dict.fromkeys(("alg_bw", "algBw"), "algbw"),
+    **dict.fromkeys(("bus_bw", "busBw"), "busbw"),
 }
 _OPENS = frozenset({"out_of_place", "in_place", "out_of_bounds", "average_bus_bandwidth"})
 _KEY = re.compile(
@@ -272,10 +261,10 @@ class NcclJson(TableParser):
         elif key == "results":
             yield from self._world()
         elif value is not None:
-            self._note(key, value)
-            yield from self._value(key, value)
+            yield from self._number(key, value)
 
-    def _note(self, key: str, value: float) -> None:
+    def _number(self, key: str, value: float) -> Iterator[Hit]:
+        within = self._within
         if key == "inPlace":
             self._within = "in_place" if value else "out_of_place"
         elif key == "rank":
@@ -284,19 +273,12 @@ class NcclJson(TableParser):
             self._groups.append(countable(value))
         elif key in self._per_process:
             self._per_process[key] = countable(value) or 0
-
-    def _value(self, key: str, value: float) -> Iterator[Hit]:
-        if key in _JSON_METRICS and self._size is not None and self._within.endswith("_place"):
-            yield Hit(
-                _JSON_METRICS[key],
-                value,
-                "global",
-                message_size=self._size,
-                variant=self._within,
-            )
-        elif key == "count" and self._within == "out_of_bounds":
+        elif key in _JSON_METRICS and self._size is not None and within.endswith("_place"):
+            size, metric = self._size, _JSON_METRICS[key]
+            yield Hit(metric, value, "global", message_size=size, variant=within)
+        elif key == "count" and within == "out_of_bounds":
             yield Hit("wrong_values", value, "global")
-        elif key == "bandwidth" and self._within == "average_bus_bandwidth":
+        elif key == "bandwidth" and within == "average_bus_bandwidth":
             yield Hit("busbw", value, "global", variant="average")
 
     def _world(self) -> Iterator[Hit]:
@@ -362,7 +344,10 @@ class TorchDistBench(TableParser):
         self.begin()
         size = _bytes(cells[0]) if self._names[0] == "payload" else self._size
         for name, cell in zip(self._names, cells, strict=True):
-            column, found = _torch_column(name), _CELL.fullmatch(cell)
+            named, found = _NAMED.fullmatch(name), _CELL.fullmatch(cell)
+            column = _COLUMNS.get(name)
+            if column is None and named:
+                column = ("latency" if named[2] == "median" else "busbw", named[1])
             value = number(found[1]) if column and found else None
             if column and value is not None and size is not None:
                 yield Hit(column[0], value, "global", message_size=size, variant=column[1])
@@ -375,10 +360,3 @@ def _cells(text: str) -> list[str]:
 def _bytes(text: str) -> int | None:
     size = _SIZE.fullmatch(text)
     return None if size is None else round(float(size[1]) * 2 ** _POWERS[size[2]])
-
-
-def _torch_column(name: str) -> tuple[str, str] | None:
-    named = _NAMED.fullmatch(name)
-    if name in _COLUMNS or named is None:
-        return _COLUMNS.get(name)
-    return "latency" if named[2] == "median" else "busbw", named[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from hpc_train.logs.formats.base import Coded, Hit, Unreadable
@@ -65,34 +66,18 @@ def bar_of(text: str) -> Bar | None:
 
 
 def _bar(match: re.Match[str], free: int) -> Bar:
-    elapsed = _seconds(match["elapsed"])
-    return Bar(
-        int(match["done"]),
-        int(match["total"] or 0),
-        elapsed,
-        _step_time(match, elapsed),
-        match["fields"] or "",
-        *match.span(),
-        free,
-    )
-
-
-def _step_time(match: re.Match[str], elapsed: int) -> float | None:
-    try:
-        value = float(match["rate"] or "")
-    except ValueError:
-        return None
-    if match["unit"] == "s/it":
-        return value
-    done = int(match["done"])
-    # 0.02it/s has only one significant digit; such bars show the mean since they began.
-    mean = elapsed / done if done and elapsed else None
-    return 1 / value if value >= _COARSE else mean
-
-
-def _seconds(clock: str) -> int:
-    parts = [int(part) for part in clock.split(":") if part]
-    return sum(part * 60**place for place, part in enumerate(reversed(parts)))
+    elapsed, done = 0, int(match["done"])
+    for part in match["elapsed"].split(":"):
+        elapsed = elapsed * 60 + int(part or 0)
+    time: float | None = None
+    with suppress(ValueError):
+        time = float(match["rate"] or "")
+        if match["unit"] != "s/it":
+            # 0.02it/s has only one significant digit; such bars show the mean since they began.
+            mean = elapsed / done if done and elapsed else None
+            time = 1 / time if time >= _COARSE else mean
+    total, fields = int(match["total"] or 0), match["fields"] or ""
+    return Bar(done, total, elapsed, time, fields, *match.span(), free)
 
 
 class MeanInterval(NamedTuple):
@@ -194,7 +179,8 @@ class LightningBar(Coded):
             if bar is not None:
                 self._clock.interrupt(line.rank)
             return
-        over = _first(epoch)
+        # The completed epochs: Rich's `Epoch 0/9` has no colon and counts from 0.
+        over = max(0, int(epoch[1]) - (epoch[2] is not None and epoch[3] is not None))
         step = over * bar.total + bar.done if bar.total or not over else None
         found = self._clock.interval(line.rank, over, bar)
         if found is not None:
@@ -212,12 +198,6 @@ class LightningBar(Coded):
             value = number(found[1])
             if value is not None:
                 yield Hit(metric, value, "per_rank", step)
-
-
-def _first(epoch: re.Match[str]) -> int:
-    """Return the number of completed epochs; Rich's `Epoch 0/9` has no colon and counts from 0."""
-    is_counted_from_1 = epoch[2] is not None and epoch[3] is not None
-    return max(0, int(epoch[1]) - is_counted_from_1)
 
 
 # Progress bars of tqdm of an unknown loop: `Map:  50%|#####| 5/10 [00:02<00:02, 2.00it/s]`.
