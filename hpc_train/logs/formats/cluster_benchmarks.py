@@ -49,22 +49,16 @@ class Osu(TableParser):
             two = "Bi-Dir" in title[0] or "Bi-dir" in title[0]
             pairs = "pairs" if "Multiple Bandwidth" in title[0] else ""
             self._both, self._columns = "bidirectional" if two else pairs, ()
-        elif self._head(text):
+        elif _HEAD.match(text) and any(columns := self._named(names := _COLUMN.findall(text))):
             self.begin()
+            self._columns, self._sized, self._size = columns, names[0] == "Size", -1
         elif self._columns and text[:1].isdigit():
             yield from self._row(text.split())
         else:
             self.other()
 
-    def _head(self, text: str) -> bool:
-        if not _HEAD.match(text):
-            return False
-        names = _COLUMN.findall(text)
-        columns = tuple(_column(name, self._both) for name in names)
-        if not any(columns):
-            return False
-        self._columns, self._sized, self._size = columns, names[0] == "Size", -1
-        return True
+    def _named(self, names: list[str]) -> tuple[Column | None, ...]:
+        return tuple(_column(name, self._both) for name in names)
 
     def _row(self, words: list[str]) -> Iterator[Hit | Unreadable]:
         if self._sized and (not _SIZE.fullmatch(words[0]) or int(words[0]) < self._size):
@@ -111,14 +105,6 @@ _IMB_HEAD = re.compile(r"(?:#bytes )?\s{0,24}#repetitions\s{1,24}t")
 _IMB_COLUMN = re.compile(
     r"#bytes|#repetitions|t(?:_[a-zA-Z]{2,5})?\[usec\]|[A-Za-z/]{3,12}(?:\[%\])?"
 )
-_LATENCIES = {
-    "t[usec]": "",
-    "t_avg[usec]": "",
-    "t_min[usec]": "min",
-    "t_max[usec]": "max",
-    "t_ovrl[usec]": "overall",
-    "t_pure[usec]": "pure",
-}
 _RATE = "Mbytes/sec"
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?")
 _BOTH_WAYS = ("Sendrecv", "Exchange", "Biband")
@@ -162,10 +148,9 @@ class Imb(TableParser):
         self.begin()
         row = dict(zip(self._columns, words, strict=True))
         size = int(row["#bytes"]) if row.get("#bytes", "").isdecimal() else None
-        for column, variant in _LATENCIES.items():
-            value = number(row[column]) if column in row else None
-            if value:
-                yield Hit("latency", value, "global", message_size=size, variant=variant)
+        known = [name for name in self.fields if name in row]
+        hits = self.row(known, [row[name] for name in known], size)
+        yield from (hit for hit in hits if hit.value)
         rate = self._rate(row, size)
         if rate:
             both = "bidirectional" if self._name.startswith(_BOTH_WAYS) else ""
@@ -174,11 +159,9 @@ class Imb(TableParser):
     def _rate(self, row: Mapping[str, str], size: int | None) -> float | None:
         printed = number(row.get(_RATE, ""))
         time = number(row.get("t_max[usec]") or row.get("t[usec]") or "")
-        if not printed:
-            return None
-        if size and time and printed >= _LEAST_RATE and time >= _LEAST_TIME:
+        if size and time and printed and printed >= _LEAST_RATE and time >= _LEAST_TIME:
             self._mega = _mega(printed * time / size) or self._mega
-        return scaled(printed, self._mega * 1e-9) if self._mega else None
+        return scaled(printed, self._mega * 1e-9) if printed and self._mega else None
 
 
 def _mega(ratio: float) -> float | None:
@@ -203,16 +186,6 @@ _PERFTEST_TITLE = re.compile(r"[A-Z]\w{1,15} (?P<both>Bidirectional )?BW Test\b"
 _PERFTEST_COLUMN = re.compile(
     r"#\w{1,12}|tps average|(?:[\w.%]{1,12} )?[\w.%]{1,12}\[[^][\s]{1,12}\]"
 )
-_GBS = {"Gb/sec": 1e9 / 8 / 1e9, "MB/sec": 2**20 / 1e9, "MiB/sec": 2**20 / 1e9}
-_PERFTEST_LATENCIES = {
-    "t_avg": "",
-    "t_min": "min",
-    "t_max": "max",
-    "t_typical": "typical",
-    "t_stdev": "stdev",
-    "99% percentile": "p99",
-    "99.9% percentile": "p99.9",
-}
 _PERFTEST_WORD = re.compile(r"\d{1,20}(?:\.\d{0,10})?|-?nan|-?inf|N/A")
 _PERFTEST_SIZE = re.compile(r"\d{1,15}")
 
@@ -221,7 +194,7 @@ class Perftest(TableParser):
     """Parser of successive tables."""
 
     def __init__(self) -> None:
-        self._columns: tuple[Column | None, ...] = ()
+        self._names: list[str] = []
         self._both = ""
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
@@ -232,28 +205,17 @@ class Perftest(TableParser):
         if title := _PERFTEST_TITLE.search(text):
             self._both = "bidirectional" if title["both"] else ""
         elif head:
-            names = _PERFTEST_COLUMN.findall(text, head.start())
-            self._columns = tuple(_perftest_column(name, self._both) for name in names)
+            self._names = _PERFTEST_COLUMN.findall(text, head.start())
             self.begin()
         elif not self.wants_next or not words or not _PERFTEST_SIZE.fullmatch(words[0]):
             self.other()
-        elif len(words) == len(self._columns) and all(map(_PERFTEST_WORD.fullmatch, words)):
+        elif len(words) == len(self._names) and all(map(_PERFTEST_WORD.fullmatch, words)):
             self.begin()
-            hits = row_hits(self._columns, words, "per_rank", int(words[0]))
+            hits = self.row(self._names, words, int(words[0]), self._both)
             yield from (hit for hit in hits if hit.value or not hit.variant.endswith("peak"))
         elif all(map(_PERFTEST_WORD.fullmatch, words)):
             self.other()
             yield Unreadable()
-
-
-def _perftest_column(name: str, both: str) -> Column | None:
-    title, _, unit = name.removesuffix("]").partition("[")
-    if unit == "usec" and title in _PERFTEST_LATENCIES:
-        return "latency", "_".join(filter(None, (both, _PERFTEST_LATENCIES[title]))), 1.0
-    if unit in _GBS and title in ("BW peak", "BW average"):
-        peak = "peak" if title == "BW peak" else ""
-        return "algbw", "_".join(filter(None, (both, peak))), _GBS[unit]
-    return None
 
 
 # HPL (LINPACK): `WR11C2R4  35000  192  2  2  12.34  2.3e+03` and the check of the residual.
@@ -286,35 +248,25 @@ class Hpl(Coded):
         self._is_part = False
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield a solution, or its check."""
-        row = _ROW.search(line.text)
-        if row is None:
-            yield from self._check(line.text)
-            yield from self._end(line.text)
-            return
-        self._problem = problem = " ".join(
-            f"{name}={int(row[name])}" for name in ("N", "NB", "P", "Q")
-        )
-        rate, time = number(row["gflops"]), number(row["time"])
-        self._processes = int(row["P"]) * int(row["Q"])
-        if rate:
-            yield Hit("gflops", rate, "global", variant=problem)
-        if time:
-            yield Hit("solve_time", time, "global", variant=problem)
-
-    def _end(self, text: str) -> Iterator[Hit]:
-        """Yield the processes at the end of HPL's own tests, or those that HPC Challenge states."""
+        """Yield a solution, its check, or the processes that HPL or HPC Challenge used."""
+        text = line.text
+        if row := _ROW.search(text):
+            named = (f"{name}={int(row[name])}" for name in ("N", "NB", "P", "Q"))
+            self._problem = problem = " ".join(named)
+            self._processes = int(row["P"]) * int(row["Q"])
+            for metric, group in (("gflops", "gflops"), ("solve_time", "time")):
+                if value := number(row[group]):
+                    yield Hit(metric, value, "global", variant=problem)
+        elif check := _CHECK.search(text):
+            residual = number(check["residual"])
+            failed = " failed" if check["verdict"] == "FAILED" else ""
+            if residual is not None:
+                variant = (self._problem + failed).strip()
+                yield Hit("residual", residual, "global", variant=variant)
         self._is_part = self._is_part or "HPL section" in text
-        named = re.match(r"CommWorldProcs=(\d{1,9})$", text)
-        processes = int(named[1]) if named else 0
+        world = re.match(r"CommWorldProcs=(\d{1,9})$", text)
+        processes = int(world[1]) if world else 0
         if text == "End of Tests." and not self._is_part:
             processes = self._processes
         if processes:
             yield Hit("world_size", float(processes), "global", once=f"{processes}")
-
-    def _check(self, text: str) -> Iterator[Hit]:
-        check = _CHECK.search(text)
-        residual = number(check["residual"]) if check else None
-        if check is not None and residual is not None:
-            failed = " failed" if check["verdict"] == "FAILED" else ""
-            yield Hit("residual", residual, "global", variant=(self._problem + failed).strip())
