@@ -67,7 +67,12 @@ class DlLogger(Coded):
             return
         speech = _SPEECH.match(match["rest"])
         if speech is not None:
-            yield from self._speech(match["rest"], speech)
+            step = self._step([int(speech["epoch"]), int(speech["step"])])
+            for metric, pattern in _SPEECH_VALUES.items():
+                found = pattern.search(match["rest"])
+                value = number(found[1]) if found else None
+                if value is not None:
+                    yield Hit(metric, value, "global", step)
             return
         place, rest = _place(match["rest"])
         step = self._step(place)
@@ -99,14 +104,6 @@ class DlLogger(Coded):
         if len(place) != 2 or (step := whole(place[1])) is None:
             return None
         return self._steps.at(place[0], step).step
-
-    def _speech(self, text: str, place: re.Match[str]) -> Iterator[Hit]:
-        step = self._step([int(place["epoch"]), int(place["step"])])
-        for metric, pattern in _SPEECH_VALUES.items():
-            found = pattern.search(text)
-            value = number(found[1]) if found else None
-            if value is not None:
-                yield Hit(metric, value, "global", step)
 
     def _hits(self, name: str, value: float, unit: str, step: int | None) -> Iterator[Hit]:
         short = name.rpartition(".")[2].lower()

@@ -236,11 +236,11 @@ class FormatParser:
 
     wants_next = False
 
-    def __init__(self, entry: FormatEntry, compiled: Callable[[], Shapes]) -> None:
+    def __init__(self, entry: FormatEntry, shapes: Shapes | Callable[[], Shapes]) -> None:
         self.title, self.sample, self._blank = entry.title, entry.sample, entry.blank
         self.literals = tuple(literal.encode() for literal in entry.literals)
-        # Most of the formats are never needed for a log.
-        self._compiled = compiled
+        # Most of the formats are never needed for a log, so that each is compiled late.
+        self._shapes = shapes
         means = {one.mean for line in entry.lines for one in line.values.values()}
         self._counts = "since_last" in means
         self._step: int | None = None
@@ -252,7 +252,7 @@ class FormatParser:
 
     def read(self, line: Line) -> list[Hit | Unreadable]:
         """Return the values of the first kind of line that matches, of each match."""
-        shapes, damaged = self._compiled()
+        shapes, damaged = self._shapes() if callable(self._shapes) else self._shapes
         text = f"{line.text} " if self._blank and line.raw.endswith(b" ") else line.text
         self.wants_next = False
         found: list[Hit | Unreadable] = []
@@ -415,7 +415,7 @@ def _own(folders: Sequence[Path]) -> dict[str, Callable[[], LogParser]]:
         file = read_formats(path)
         for name, entry in file.value.formats.items():
             shapes = compiled(file, name, TimedPattern)
-            parser = partial(FormatParser, entry, partial(_same, shapes))
+            parser = partial(FormatParser, entry, shapes)
             place = f"{file.near(f'formats.{name}')}: formats.{name}"
             if name in BUILT_IN["parsers"] or not entry.lines or entry.code:
                 raise FormatError(f"{place}: hpctrain has this name, or it has no lines")
@@ -425,10 +425,6 @@ def _own(folders: Sequence[Path]) -> dict[str, Callable[[], LogParser]]:
                 raise FormatError(f"{place}: none of its lines reads a value in the sample")
             found.setdefault(name, parser)
     return found
-
-
-def _same(shapes: Shapes) -> Shapes:
-    return shapes
 
 
 @cache

@@ -43,7 +43,7 @@ class PatternParser:
         literals = tuple(literal.decode() for literal in self.literals)
         entry = FormatEntry(title=self.title, literals=literals, sample=self.sample)
         self._shape = Shape(LineEntry(pattern="", values=values), lambda _: self.pattern)
-        self._format = FormatParser(entry, lambda: ((), None))
+        self._format = FormatParser(entry, ((), None))
 
     def __call__(self) -> PatternParser:
         """Return itself: it has no state, so that one object reads all logs."""
