@@ -112,16 +112,17 @@ class Observed:
     dumps: Sequence[FlightDump] = ()
 
 
-class EndingReader:
-    """Finds the endings in one log."""
+class MarkReader:
+    """Finds in one log the endings, and the lines by which an attempt may begin."""
 
     wants_next = False
 
     def __init__(self) -> None:
-        self.literals = tuple(dict.fromkeys(one for end in marks().ends for one in end.held))
+        held = (literal for one in (*marks().ends, *marks().starts) for literal in one.held)
+        self.literals = tuple(dict.fromkeys((*held, _REPORT)))
 
-    def read(self, line: Line) -> Iterator[Ending]:
-        """Yield the ending that the line reports."""
+    def read(self, line: Line) -> Iterator[Ending | Start]:
+        """Yield the ending and the start that the line reports."""
         # A traced script contains the line only as a quotation.
         if line.raw.lstrip().startswith(b"+"):
             return
@@ -131,20 +132,6 @@ class EndingReader:
             found = _STATUS.search(line.text) if "run_stop" in end.literals else None
             text = f"run_stop, {found[0]}" if found else line.text
             yield Ending(kind=end.kind, line=line.number, text=text[:LONGEST])
-
-
-class StartReader:
-    """Finds in one log the lines by which an attempt may begin."""
-
-    wants_next = False
-
-    def __init__(self) -> None:
-        self.literals = (*(one for start in marks().starts for one in start.held), _REPORT)
-
-    def read(self, line: Line) -> Iterator[Start]:
-        """Yield the start that a line reports."""
-        if line.raw.lstrip().startswith(b"+"):
-            return
         if line.raw.strip() == _REPORT:
             yield Start(kind=_REPORT.decode(), line=line.number + 1, sure=True)
         for one in marks().starts:
@@ -174,10 +161,14 @@ def _firsts(observed: Observed, file: int) -> Iterator[int]:
     ended = [ending for number, ending in observed.endings if number == file]
     since = 1
     starts = [one for number, one in observed.starts if number == file]
+    places = [*(one.sighting.line for one in seen), *(one.line for one in ended)]
     for start in sorted(starts, key=lambda one: one.line):
         before = begun.get(start.kind, since if start.kind == AGAIN else None)
         if start.sure:
-            new = start.line > since and _goes_on(start, observed, file)
+            # A report of LSF may be the end of the log.
+            last = max((*places, *(one.line for one in starts if one != start)), default=0)
+            is_end = start.kind == _REPORT.decode() and last < start.line
+            new = start.line > since and not is_end
         else:
             new = before is not None and _over(start, before, seen, ended)
         if new:
@@ -185,18 +176,6 @@ def _firsts(observed: Observed, file: int) -> Iterator[int]:
             yield start.line
             begun, since, found = {}, start.line, max(found + 1, start.number)
         begun[start.kind] = start.line
-
-
-def _goes_on(start: Start, observed: Observed, file: int) -> bool:
-    """Whether lines follow a report of LSF, which may be the end of the log."""
-    if start.kind != _REPORT.decode():
-        return True
-    places = (
-        *(one.place for one in observed.seen),
-        *((number, ending.line) for number, ending in observed.endings),
-        *((number, other.line) for number, other in observed.starts if other != start),
-    )
-    return any(number == file and line >= start.line for number, line in places)
 
 
 def _over(

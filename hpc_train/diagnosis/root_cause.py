@@ -13,23 +13,11 @@ from hpc_train.diagnosis.signatures import Sighting, Signature, is_crash
 
 # Exit codes of ranks that torchrun, or the shell around a rank, terminated.
 _TERMINATED = (-15, 143)
-_ECHO_TYPES = (
-    "DistBackendError",
-    "DistNetworkError",
-    "DistStoreError",
-    "ChildFailedError",
-    "SignalException",
-    "BrokenPipeError",
-    "ConnectionResetError",
-    "CalledProcessError",
-    "ProcessExitedException",
-    "ProcessRaisedException",
-    "KeyboardInterrupt",
-)
-_ECHO_WORDS = (
-    "Connection closed by",
-    "Connection reset by peer",
-    "communicator was aborted",
+_ECHOES = (
+    *("DistBackendError", "DistNetworkError", "DistStoreError", "ChildFailedError"),
+    *("SignalException", "BrokenPipeError", "ConnectionResetError", "CalledProcessError"),
+    *("ProcessExitedException", "ProcessRaisedException", "KeyboardInterrupt"),
+    *("Connection closed by", "Connection reset by peer", "communicator was aborted"),
 )
 # Exceptions of another process or thread, raised again; the cause has its own traceback.
 _RAISED = re.compile(
@@ -103,7 +91,9 @@ def cause_level(seen: OrderedSighting) -> int:
         return EXIT
     if signature.role == "consequence":
         return CONSEQUENCE
-    return ECHO if signature.kind == "general" and _is_echo(seen.sighting) else CAUSE
+    text, file = seen.sighting.text, dict(seen.sighting.groups).get("file", "")
+    is_echo = file.endswith(_ECHO_FILE) or any(word in text for word in _ECHOES)
+    return ECHO if signature.kind == "general" and is_echo else CAUSE
 
 
 def tells_end(seen: OrderedSighting) -> bool:
@@ -114,12 +104,6 @@ def tells_end(seen: OrderedSighting) -> bool:
 def exit_code_of(seen: OrderedSighting) -> str:
     """Return the exit code that a launcher reports, or an empty string."""
     return dict(seen.sighting.groups).get("exitcode", "")
-
-
-def _is_echo(sighting: Sighting) -> bool:
-    if dict(sighting.groups).get("file", "").endswith(_ECHO_FILE):
-        return True
-    return any(word in sighting.text for word in (*_ECHO_TYPES, *_ECHO_WORDS))
 
 
 def choose_root(
@@ -167,7 +151,16 @@ def with_times(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
 
 def first_of(seen: Iterable[OrderedSighting]) -> FirstFailure | None:
     """Return the first failure that all agents report; a terminated rank is a victim."""
-    named = [_first_failure(one.sighting) for one in seen if is_first(one)]
+    named = [
+        FirstFailure(
+            rank=one.rank,
+            host=one.node or "",
+            exit_code=int(dict(one.groups)["exitcode"]),
+            time=one.time,
+            said_by="torchrun",
+        )
+        for one in (first.sighting for first in seen if is_first(first))
+    ]
     guilty = [one for one in named if one.exit_code not in _TERMINATED] or named
     return min(guilty, key=lambda one: one.time or "", default=None)
 
@@ -175,14 +168,3 @@ def first_of(seen: Iterable[OrderedSighting]) -> FirstFailure | None:
 def is_first(seen: OrderedSighting) -> bool:
     """Whether torchrun reports this failure as the first."""
     return ("root", "yes") in seen.sighting.groups
-
-
-def _first_failure(sighting: Sighting) -> FirstFailure:
-    groups = dict(sighting.groups)
-    return FirstFailure(
-        rank=sighting.rank,
-        host=sighting.node or "",
-        exit_code=int(groups["exitcode"]),
-        time=sighting.time,
-        said_by="torchrun",
-    )

@@ -20,10 +20,9 @@ from hpc_train.diagnosis.attempts import (
     LONGEST,
     Ending,
     EndingKind,
-    EndingReader,
+    MarkReader,
     Observed,
     Start,
-    StartReader,
 )
 from hpc_train.diagnosis.diagnosis import Evidence
 from hpc_train.diagnosis.root_cause import ENDED, OrderedSighting, cause_level
@@ -69,10 +68,10 @@ def _read(observed: Observed, number: int, path: Path, tally: Tally | None) -> N
     """Add what one log shows; the lines before a damage are used."""
     name, known = observed.sources[number], catalogue()
     symptoms, collectives = SymptomReader(name, known), CollectiveReader(name)
-    endings, starts, nccl = EndingReader(), StartReader(), TransportReader(name)
+    marks, nccl = MarkReader(), TransportReader(name)
     steps, epochs, ended = StepReader(), EpochReader(), list[Ending]()
     whole = (steps, epochs) if tally is None else (steps, epochs, nccl)
-    readers = (symptoms, endings, collectives, starts)
+    readers = (symptoms, marks, collectives)
     own: list[OrderedSighting] = []
     try:
         with open_log(path) as stream:
@@ -84,16 +83,17 @@ def _read(observed: Observed, number: int, path: Path, tally: Tally | None) -> N
                         )
                         for one in symptoms.read(line)
                     ]
-                if 1 in asked:
-                    ended += endings.read(line)
+                for mark in marks.read(line) if 1 in asked else ():
+                    if isinstance(mark, Ending):
+                        ended.append(mark)
+                    else:
+                        observed.starts.append((number, mark))
                 if 2 in asked and len(observed.waits) + len(observed.progress) < _MOST:
                     for event in collectives.read(line):
                         if isinstance(event, Wait):
                             observed.waits.append(event)
                         else:
                             observed.progress.append(event)
-                if 3 in asked:
-                    observed.starts += ((number, start) for start in starts.read(line))
     finally:
         ended = sorted([*steps.endings, *epochs.endings, *ended], key=lambda one: one.line)
         observed.endings += [(number, ending) for ending in ended]
