@@ -239,10 +239,10 @@ def _event(match: re.Match[str], text: str) -> tuple[Event | None, int]:
     if match["mll_key"]:
         return _of_pair(match["mll_key"], float(match["mll_s"]) * 1000, text, match.end())
     if match["old_key"]:
-        key, time_ms, task = match["old_key"], float(match["old_s"]) * 1000, match["task"]
+        key, old_ms, task = match["old_key"], float(match["old_s"]) * 1000, match["task"]
         if match["old_value"] is None:
-            return Event(key, time_ms, None, {}, task), match.end()
-        event, end = _of_pair(key, time_ms, text, match.end())
+            return Event(key, old_ms, None, {}, task), match.end()
+        event, end = _of_pair(key, old_ms, text, match.end())
         return event and event._replace(task=task), end
     start = match.start("object")
     if whole_event := _decoded(text[start:]):
