@@ -14,13 +14,6 @@ from msgspec.structs import replace
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.finding import LogSeverity
 from hpc_train.base.value import Value
-from hpc_train.diagnosis.attempts import (
-    AGAIN,
-    Ending,
-    EndingKind,
-    Observed,
-    attempts_of,
-)
 from hpc_train.diagnosis.diagnosis import (
     Attempt,
     DiagnosedOutcome,
@@ -32,11 +25,16 @@ from hpc_train.diagnosis.diagnosis import (
     Role,
 )
 from hpc_train.diagnosis.root_cause import (
+    AGAIN,
     CAUSE,
     ENDED,
     EXIT,
     RAISED_AGAIN,
+    Ending,
+    EndingKind,
+    Observed,
     OrderedSighting,
+    attempts_of,
     cause_level,
     choose_root,
     exit_code_of,

@@ -15,17 +15,19 @@ from msgspec.structs import replace
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.value import Value
-from hpc_train.diagnosis.attempts import (
+from hpc_train.diagnosis.diagnosis import Evidence
+from hpc_train.diagnosis.root_cause import (
     AGAIN,
+    ENDED,
     LONGEST,
     Ending,
     EndingKind,
     MarkReader,
     Observed,
+    OrderedSighting,
     Start,
+    cause_level,
 )
-from hpc_train.diagnosis.diagnosis import Evidence
-from hpc_train.diagnosis.root_cause import ENDED, OrderedSighting, cause_level
 from hpc_train.diagnosis.signature_matcher import SymptomReader
 from hpc_train.diagnosis.signatures import catalogue
 from hpc_train.diagnosis.waits import CollectiveReader, Wait

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpc_train.diagnosis.attempts import Ending, MarkReader
+from hpc_train.diagnosis.root_cause import Ending, MarkReader
 from hpc_train.diagnosis.scan_logs import EpochReader, StepReader
 from hpc_train.logs.line_dispatch import Block, blocks, dispatch
 

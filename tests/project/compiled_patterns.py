@@ -17,7 +17,7 @@ import msgspec
 
 import hpc_train
 from hpc_train.base.data_folders import data_file
-from hpc_train.diagnosis.attempts import marks
+from hpc_train.diagnosis.root_cause import marks
 from hpc_train.diagnosis.signatures import packaged
 from hpc_train.lint.directives import srun_value_forms
 from hpc_train.logs.formats.formats import compiled, read_formats

@@ -11,7 +11,7 @@ from hpc_train.base import decode
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
-from hpc_train.diagnosis.attempts import marks
+from hpc_train.diagnosis.root_cause import marks
 from hpc_train.diagnosis.signatures import conclusions, is_crash, packaged
 from hpc_train.lint.directives import value_forms
 from hpc_train.lint.rules.variable_names import nccl_variables, slurm_variables
