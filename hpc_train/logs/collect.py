@@ -23,11 +23,11 @@ from hpc_train.logs.read_log import (
     GUESSING,
     LineSample,
     Log,
-    MeasuredRun,
     ParseStats,
     Wanted,
     parsers_of,
     read,
+    read_run,
 )
 from hpc_train.logs.record import Pack, Record
 from hpc_train.logs.record_index import Index
@@ -135,8 +135,14 @@ def each_once(
     """
     once: set[tuple[str, str, str, str, float]] = set()
     empty = True
+
+    def of_log(log: Log) -> Iterator[Pack]:
+        if index is not None:
+            return index.packs(log, census)
+        return read(log, parsers_of(wanted), wanted.prefix, census, Mark())
+
     for _, own in groupby(logs, lambda log: log.run):
-        for pack in _of_run(tuple(own), wanted, census, index):
+        for pack in read_run(tuple(own), wanted, census, of_log):
             again = _again(pack, once)
             empty = empty and len(again) == len(pack)
             yield from possible([pack.without(again) if again else pack], census)
@@ -159,19 +165,6 @@ def _again(pack: Pack, once: set[tuple[str, str, str, str, float]]) -> set[int]:
             again.add(place)
         once.add(full)
     return again
-
-
-def _of_run(
-    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
-) -> Iterator[Pack]:
-    run = MeasuredRun(logs, wanted)
-    for log in logs:
-        if index is not None:
-            packs = index.packs(log, census)
-        else:
-            packs = read(log, parsers_of(wanted), wanted.prefix, census, Mark())
-        yield from run.noted(packs)
-    yield from run.guessed(census)
 
 
 def _warn(log: Log, census: ParseStats) -> None:

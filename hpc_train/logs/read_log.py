@@ -10,7 +10,7 @@ import io
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -352,46 +352,41 @@ def with_scope(kind: Record, scope: Scope) -> Record:
     return kind
 
 
-class MeasuredRun:
-    """Notes what was found in the logs of a run; if nothing was measured, reads them again.
+def read_run(
+    logs: Sequence[Log],
+    wanted: Wanted,
+    census: ParseStats,
+    packs_of: Callable[[Log], Iterator[Pack]],
+) -> Iterator[Pack]:
+    """Yield what the logs of a run state; if nothing was measured, they are read again.
 
-    A pipe cannot be read again. If the run is known to have one rank, a rate of unknown scope is
-    that of the job.
+    Then the generic parser reads them. A pipe cannot be read again. If the run is known to have
+    one rank, a rate of unknown scope is that of the job.
     """
-
-    def __init__(self, logs: Sequence[Log], wanted: Wanted) -> None:
-        self.logs = logs
-        self._wanted = wanted
-        self._metrics: set[str] = set()
-        self._ranks: set[float] = set()
-
-    def noted(self, packs: Iterator[Pack]) -> Iterator[Pack]:
-        """Yield the packs, and note their metrics."""
-        for pack in packs:
-            self._metrics |= {kind.metric for kind in pack.kinds}
+    metrics, ranks = set[str](), set[float]()
+    for log in logs:
+        for pack in packs_of(log):
+            metrics |= {kind.metric for kind in pack.kinds}
             sizes = {n for n, kind in enumerate(pack.kinds) if kind.metric == "world_size"}
             # Two numbers are as good as more.
-            if sizes and len(self._ranks) < 2:
+            if sizes and len(ranks) < 2:
                 stated = zip(pack.kind, pack.value, strict=True)
-                self._ranks |= {value for kind, value in stated if kind in sizes}
+                ranks |= {value for kind, value in stated if kind in sizes}
             yield pack
-
-    def guessed(self, census: ParseStats) -> Iterator[Pack]:
-        """Yield what the generic parser reads, if no other parser found a measurement."""
-        if not self._wanted.guessing or self._metrics - _NO_FORMAT:
-            return
-        wanted, stats = Wanted((self._wanted.guessing,), self._wanted.prefix), ParseStats()
-        for log in self.logs:
-            if log.source in census.failed or is_live(log.path):
-                continue
-            for pack in read(log, parsers_of(wanted), wanted.prefix, stats, Mark()):
-                if self._ranks == {1.0}:
-                    pack.kinds = [with_scope(kind, "global") for kind in pack.kinds]
-                # Values that are not finite were counted before.
-                counted = {"not_finite"} & self._metrics
-                places = enumerate(pack.kinds[kind].metric for kind in pack.kind)
-                yield pack.without({place for place, metric in places if metric in counted})
-        census.add(ParseStats(known=stats.known))
+    if not wanted.guessing or metrics - _NO_FORMAT:
+        return
+    guessing, stats = Wanted((wanted.guessing,), wanted.prefix), ParseStats()
+    for log in logs:
+        if log.source in census.failed or is_live(log.path):
+            continue
+        for pack in read(log, parsers_of(guessing), wanted.prefix, stats, Mark()):
+            if ranks == {1.0}:
+                pack.kinds = [with_scope(kind, "global") for kind in pack.kinds]
+            # Values that are not finite were counted before.
+            counted = {"not_finite"} & metrics
+            places = enumerate(pack.kinds[kind].metric for kind in pack.kind)
+            yield pack.without({place for place, metric in places if metric in counted})
+    census.add(ParseStats(known=stats.known))
 
 
 def is_live(path: Path) -> bool:

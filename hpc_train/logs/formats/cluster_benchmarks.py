@@ -11,9 +11,6 @@ from hpc_train.logs.formats.number import number, scaled
 from hpc_train.logs.line import Line
 
 # Tables of the OSU micro-benchmarks, versions 2 to 7: `# OSU MPI Bandwidth Test v5.6.2`.
-#
-# `Size` is the message_size. The bandwidth of a pair in both directions has the variant
-# `bidirectional`, that of many pairs together (`osu_mbw_mr`) the variant `pairs`.
 
 _TITLE = re.compile(r"(?:^|# ?)OSU [A-Z][^\n]{0,60}\b(?:Test|Benchmark)\b")
 _COLUMN = re.compile(
@@ -92,12 +89,6 @@ def _column(name: str, both: str) -> Column | None:
 
 
 # Tables of the Intel MPI Benchmarks (MPI1, NBC, RMA, EXT): `#bytes #repetitions t[usec] ..`.
-#
-# `#bytes` is the message_size. Times are means over the repetitions; minimum, maximum and mean are
-# over the processes. A megabyte is 2^20 B in old versions and 10^6 B in new ones. The unit is
-# inferred from a row, in which the rate is the size times 1, 2 or 4, divided by the time; if this
-# is not possible, the rate is omitted. The rate of Sendrecv and Exchange counts both directions:
-# variant `bidirectional`.
 
 _IMB_TITLE = re.compile(r"# Benchmarking (?P<name>[A-Za-z_]{3,40})\s*$")
 _PROCESSES = re.compile(r"# (?:\( )?#processes = (\d{1,9})\b")
@@ -176,10 +167,6 @@ def _mega(ratio: float) -> float | None:
 
 
 # Tables of perftest: `ib_write_bw`, `ib_read_bw`, `ib_send_bw` and their `*_lat`.
-#
-# `#bytes` is the message_size. `MB/sec` and `MiB/sec` (the name in newer versions) both count
-# 1,048,576 B; `Gb/sec` counts 1e9 bits. Each process measures its own link; both ends of a link
-# print the same values.
 
 _PERFTEST_HEAD = re.compile(r"#bytes\s{1,20}#(?!repetitions)")
 _PERFTEST_TITLE = re.compile(r"[A-Z]\w{1,15} (?P<both>Bidirectional )?BW Test\b")
@@ -219,10 +206,6 @@ class Perftest(TableParser):
 
 
 # HPL (LINPACK): `WR11C2R4  35000  192  2  2  12.34  2.3e+03` and the check of the residual.
-#
-# The variant begins with the problem: `N=35000 NB=192 P=2 Q=2`. Printed by one process, as
-# `HPL_pdtest.c` does. NVIDIA's HPL adds the rate of a GPU in brackets, which is omitted. HPC
-# Challenge solves on a part of its processes; it states all as `CommWorldProcs`.
 
 _ROW = re.compile(
     r"^\s{0,8}W[A-Z0-9]{5,9} {1,20}(?P<N>\d{1,12}) {1,20}(?P<NB>\d{1,7}) {1,20}(?P<P>\d{1,7})"

@@ -22,12 +22,6 @@ from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
 
 # Paddle's suites: PaddleDetection, -OCR, -Clas, -Seg, -Video, and PaddleNLP's scripts.
-#
-# PaddleClas (`[Train][Epoch 1/10][Iter: 10/100]`) prints means since the fifth iteration of the
-# epoch: variant running_average. Each process drives one GPU, and its `ips` is the batch of that
-# process divided by the time. Tokens/s without `ips_total` are omitted, because some scripts print
-# the rate of all ranks and others that of one. PaddleVideo prints the time of one step. Lines of an
-# evaluation are ignored.
 
 _PLACE = re.compile(
     r"\[Train\]\[Epoch {1,6}(?P<clas>\d{1,9})/\d{1,9}\]\[Iter:? {1,8}(?P<i1>\d{1,9})/\d{1,9}\]"
@@ -106,9 +100,6 @@ def _whole(match: re.Match[str]) -> bool:
 
 
 # PaddleNLP's Trainer: `loss: .., learning_rate: .., global_step: 10, interval_runtime: .., ..`.
-#
-# The number of steps is interval_runtime times interval_steps_per_second.
-# interval_samples_per_second is omitted: older versions divide one batch by the time of all steps.
 
 _HEAD = re.compile(r"(?:^|\s)loss: (?=[-\d])")
 _NLP_FIELD = re.compile(rf"(?P<key>[a-z_]{{1,60}}): (?P<value>{NUMBER}), ")
@@ -135,12 +126,6 @@ class PaddleNlp(Coded):
 
 
 # Keras fit: `1875/1875 [====] - 4s 2ms/step - loss: 0.29 - accuracy: 0.91 - val_loss: 0.2`.
-#
-# One process may drive several devices; a step is then a step of all of them. Only the last state
-# of an epoch's bar is used: earlier states show running means and the remaining time. If the line
-# has `val_` values, its time includes the validation, and the step time has the variant
-# with_validation. A step time with a single digit (`2ms/step`) has the variant rounded. Lines of
-# verbose=2 and of Keras 1 to 3 are read. After a line `Train on 60000 samples`, steps are samples.
 
 _KERAS_HEAD = re.compile(
     r"\s{0,12}(?P<done>\d{1,12})/(?P<total>\d{1,12}|Unknown)"
@@ -277,10 +262,6 @@ def line_of(text: str) -> KerasLine | None:
 
 
 # TimeHistory of TensorFlow's official models, and its old form `BenchmarkMetric: {..}`.
-#
-# Rates [1/s] are global, and the mean over an interval of steps. The number of GPUs is that of a
-# worker (`'num_gpus': 8`) times the number of workers (`'worker_hosts': None` is one worker). Both
-# are read from the final parameters; the parameters printed before are defaults.
 
 _INTERVAL = re.compile(
     rf"TimeHistory: (?P<seconds>{NUMBER}) seconds, (?P<rate>{NUMBER}) examples/second "
@@ -336,13 +317,6 @@ class TfTimeHistory(Coded):
 
 
 # MXNet's Speedometer: `Node[0] Epoch[0] Batch [20-40]\tSpeed: 1234.5 samples/sec\taccuracy=0.1`.
-#
-# The rate [1/s] is that of the whole job if one node prints for all (Horovod, MLPerf). With
-# `kv_store='dist..`, with several nodes, or without `Node[..]`, it is that of one worker. The same
-# scope applies to `Time cost` [s] of an epoch. `Validation-accuracy` is a fraction, of the samples
-# of the printing node. Gluon's `[Epoch 1] validation: acc-top1=` is a fraction or, in GluonCV's
-# scripts, a percentage. It is read as a percentage as soon as any accuracy of the log, also of the
-# training or top 5, is above 1. Old versions print a line for each metric, all with the same rate.
 
 _LINE = re.compile(
     rf"(?:Node\[(?P<node>\d{{1,7}})\] +(?:[\d:,. -]{{0,30}}INFO:root:)?)?"

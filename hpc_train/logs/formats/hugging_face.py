@@ -327,9 +327,6 @@ def _step(bar: Bar) -> int | None:
 
 
 # Files of Hugging Face's Trainer: trainer_state.json, all_results.json, train_results.json.
-#
-# The entries of `log_history` are the Trainer's log entries, each with its step. The
-# result files contain the summary, one value per line. Units and scopes are the same as in the log.
 
 _HISTORY = '"log_history": ['
 _ENTRY = re.compile(r"\{[^{}]{0,16384}\}")

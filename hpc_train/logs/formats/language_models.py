@@ -13,9 +13,6 @@ from hpc_train.logs.formats.number import NUMBER, VALUE, number, quotient
 from hpc_train.logs.line import Line, clean, peel
 
 # torchtitan: `step: n  loss: ..  memory: ..  tps: ..  tflops: ..  mfu: ..%`.
-#
-# Values of `validate step:` lines have the variant validation. The sizes that the trainer prints
-# and the degrees of the device mesh are global.
 
 _STEP = re.compile(r"(?P<validate>validate )?\bstep: {1,12}(?P<step>\d{1,15})  (?=[a-z_]{1,40}: )")
 _VALUE = re.compile(
@@ -78,11 +75,6 @@ class Torchtitan(Coded):
 
 
 # fairseq and metaseq, all forms of `train_inner`: json, simple, tqdm, hydra's or own line prefix.
-#
-# Values are global, and means over the updates since the previous line: `wps` is tokens/s of the
-# whole job, `wpb` the tokens and `bsz` the samples of an update; `wpb` divided by `wps` is the time
-# of an update. The loss is in bits (base 2). The first versions do not print the number of the
-# update, but its position in the epoch.
 
 _JSON = re.compile(rf'"(\w{{1,40}})": "?{VALUE}(?=["}},])')
 _SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={VALUE}(?=[,\]\s]|$)")
@@ -140,9 +132,6 @@ def _step_time(found: dict[str, str]) -> float | None:
 
 
 # LitGPT, lit-gpt, lit-llama: `iter n step m: loss .., iter time: ..ms` and its newer forms.
-#
-# An iteration is a micro-batch: if gradients are accumulated (more iterations than steps, or no
-# speed), its time has the variant micro_batch. If a line names no step, the step is the iteration.
 
 _LINE = re.compile(
     r"\biter {1,8}(?P<iteration>\d{1,15})(?:/\d{1,15})?"
@@ -171,8 +160,6 @@ class LitGpt(Coded):
 
 
 # modded-nanogpt and its variants: `step:n/N val_loss:3.9 train_time:62563ms step_avg:260.68ms`.
-#
-# Printed by rank 0. The clock is stopped during a validation, and restarted after the warm-up.
 
 _MODDED_LINE = re.compile(
     rf"\bstep:(?P<step>\d{{1,15}})/\d{{1,15}} (?:(?P<kind>train|val)_loss:(?P<loss>{NUMBER}) )?"

@@ -182,11 +182,6 @@ class Megatron(Coded):
 
 
 # DeepSpeed's engines: the throughput timer, the pipeline engine, the optimiser's step.
-#
-# The running average covers the run without its first steps. Rates without a global_step come from
-# old versions, which did not count accumulated gradients: in runs with gradient accumulation, these
-# rates are omitted. Printed by rank 0. The configuration's world_size is the number of data
-# parallel ranks: it is ignored in runs with Megatron or a pipeline, which have further ranks.
 
 # The end of a line may be cut, which does not matter for a number with many digits.
 _TIMER = re.compile(

@@ -82,10 +82,6 @@ class TensorBoard(Coded):
 
 
 # Tables of metrics as CSV: Lightning's metrics.csv, NeMo's, timm's, and a history of wandb.
-#
-# A row contains values that were logged together; the other cells are empty. The columns
-# `device/..` of the ThroughputMonitor are rates of one GPU; losses are those of the rank that
-# writes the file.
 
 _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
 # W&B's `_step` counts calls of `wandb.log`, not steps.
@@ -132,9 +128,6 @@ def _whole(cell: str) -> int | None:
 
 
 # The CSV export of a chart of Weights & Biases: `"Step","RUN - METRIC","RUN - METRIC__MIN", ...`.
-#
-# The columns `__MIN` and `__MAX` are the bounds of the drawn line and are not read. A file with the
-# steps of several runs is not read, because a log is one run.
 
 _COLUMN = re.compile(r"([^\n]{1,300}) - ([^\n]{1,200}?)(__MIN|__MAX)?")
 _STEPS = ("step", "_step", "global_step", "trainer/global_step", "train/global_step")

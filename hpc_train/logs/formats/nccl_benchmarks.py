@@ -11,13 +11,6 @@ from hpc_train.logs.formats.number import NUMBER, countable, number
 from hpc_train.logs.line import Line
 
 # Tables of nccl-tests and rccl-tests (`all_reduce_perf` and the others), all versions.
-#
-# The header names the columns of a row; the size of a row is its message_size. Variants are
-# `out_of_place` and `in_place`; the report by iteration also has `in_place_min`, `.._max`,
-# `.._p99`. The average is over all sizes and both placements. It is low if the sweep starts at 8 B,
-# and is not the main result of a test. A world_size of variant `apart` is 1: each process ran a
-# separate test, and nothing was measured between processes (built or started without MPI). Messages
-# of NCCL may split a row; the parts are joined if together they have exactly the words of one row.
 
 _DEVICE = re.compile(
     # A pasted copy of the table may lack the `#`.
@@ -204,10 +197,6 @@ def _undated(words: Sequence[str]) -> Sequence[str]:
 
 
 # Files that nccl-tests writes with `-J`, and the JSON of rccl-tests (`-Z json`).
-#
-# In a result, `size` is the message_size, and the variant is `out_of_place` or `in_place`. Keys are
-# read in the order of the file, so the file may be truncated, or reformatted to many lines. A value
-# that is not a number is the string "nan", and is omitted.
 
 _JSON_METRICS = {
     **dict.fromkeys(("time", "cpu_time"), "latency"),
@@ -293,9 +282,6 @@ class NcclJson(TableParser):
 
 
 # Tables of `torch-dist-bench.py` and the newer `all_reduce_bench.py` (S. Bekman).
-#
-# The first cell of a row, `32KiB`, is the message_size. The time of a call is the time of its
-# slowest rank. A table of single trials has no such cell: its payload is in a line above the table.
 
 _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([KMGTP]?)i?B")

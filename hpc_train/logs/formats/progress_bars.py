@@ -144,11 +144,6 @@ def _agrees(bar: Bar) -> bool:
 
 
 # Lightning's progress bars, of tqdm and of Rich: `Epoch 0:  23%|..| 23/100 [.., 2.16it/s, ..]`.
-#
-# Iterations are batches of the printing rank: their time [s] and the loss are per rank. The time is
-# the mean between two states of the bar (see `BarClock`), because the rate that the bar
-# shows is the mean since the start of the epoch. The step counts batches over all epochs. Programs
-# other than Lightning that name their bar `Epoch 1/10` count epochs from 1.
 
 _EPOCH = re.compile(r"[Ee]poch:? ?(\d{1,9})(?:/(-?\d{1,9}))?(:)?[: ]*$")
 _LOSS = re.compile(
@@ -201,10 +196,6 @@ class LightningBar(Coded):
 
 
 # Progress bars of tqdm of an unknown loop: `Map:  50%|#####| 5/10 [00:02<00:02, 2.00it/s]`.
-#
-# The bars of evaluation, data preparation, downloads and custom training loops have the same form.
-# So the time of an iteration [s] is `iteration_time`, its scope is unknown, and reports omit it. It
-# is tqdm's smoothed mean of the last iterations. `variant` is the text before the bar.
 
 _LONGEST = 40
 
@@ -229,11 +220,6 @@ class TqdmBar(Coded):
 
 
 # NeMo: the bar of 1.x (`.., train_step_timing in s=3.13]`), the lines of 2.x (`.. in s: 3.13 |`).
-#
-# Times are the seconds of an optimiser step. All values are global, except TFLOP/s and tokens per
-# second (per GPU), and memory (of the printing rank; printed in B, stored in GiB). For a bar
-# without `train_step_timing`, the time is the mean between two of its states (see
-# `bar_iteration_times`).
 
 _LINE = re.compile(
     r"Training epoch (?P<epoch>\d{1,9}), iteration (?P<done>\d{1,12})/(?P<total>\d{1,12}) \| "

@@ -19,15 +19,6 @@ from hpc_train.logs.formats.number import (
 from hpc_train.logs.line import Line
 
 # detectron2 and maskrcnn_benchmark: `eta: 0:03:49  iter: 19  total_loss: 5.9  .. time: 0.82  ..`.
-#
-# Losses are reduced over the ranks (median of the last 20 iterations). Times are seconds of an
-# iteration on the printing rank; memory is that of the printing rank (printed in MiB, stored in
-# GiB). maskrcnn_benchmark prints the median of 20 and the mean in brackets. New versions of
-# detectron2 print `last_time`, which is then used; old versions print only the mean since the
-# start, variant `running_average`. At the end, both programs print the time of the training and the
-# mean time of an iteration. maskrcnn_benchmark divides by the configured number of iterations, so
-# its mean is used only if that number was run. A line of detectron2's metrics.json contains the
-# same values, medians of the last 20.
 
 _PLACE = re.compile(r"(?:^|\s)iter: (\d{1,12})\s")
 # A number at the end of its line may be truncated; only the last fields of a line end it.
@@ -105,11 +96,6 @@ class Detectron(Coded):
 
 
 # MetricLogger of torchvision, DETR, DeiT, MAE, DINO: `Epoch: [0]  [ 20/4572]  eta: ..`.
-#
-# `time` is the mean of the last 20 iterations [s]. Time, memory (printed in MiB, stored in GiB) and
-# loss are those of the printing rank; `img/s` is the rate of its one GPU. `Epoch: [0] Total time`
-# contains the mean over the epoch, and `Training time` is that of the whole job; both are in whole
-# seconds.
 
 # DINOv2 has no epochs: `Training  [ 20/125000]`. LAVIS prints `Train: data epoch: [0]`, also for
 # its evaluations.
@@ -158,11 +144,6 @@ class TorchVision(Coded):
 
 
 # Ultralytics YOLO, YOLOv5 to YOLO26: `1/100  2.31G  1.2 ..  640: 100%|###| 8/8 [00:12<00:00, ..]`.
-#
-# Printed by rank 0. Only the finished bar is used; earlier states show smoothed rates. tqdm prints
-# whole seconds, Ultralytics' own bar tenths; a time that is less precise than 5 % is omitted.
-# Memory is omitted: its unit (10^9 or 2^30 B) differs by version, and the log does not show the
-# unit. The step counts iterations over all epochs; YOLOv5 counts epochs from 0, the others from 1.
 
 _N = r"(?:\d{1,9}(?:\.\d{0,9})?(?:e[+-]\d\d)?|nan|inf)"
 _EPOCH = re.compile(
@@ -230,11 +211,6 @@ def _took(bar: re.Match[str]) -> float | None:
 
 
 # open_clip: `Train Epoch: 0 [ 512/9600 (5%)] Data (t): .. Batch (t): 0.5, 1024/s, 128/s/gpu ..`.
-#
-# Printed by rank 0. `Batch (t)` is the mean over the batches since the previous line [s]. The rates
-# are those of the last batch, in images/s, of the whole job and of one GPU. The position in the
-# epoch is counted in samples. The first line of an epoch is printed after one batch, so its
-# position is the number of samples of a batch.
 
 _CLIP_PLACE = re.compile(r"Train Epoch: (\d{1,9}) \[ *(\d{1,15})/(\d{1,15}) \(\d{1,3}%\)\]")
 _BATCH = re.compile(
