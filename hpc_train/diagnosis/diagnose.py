@@ -33,7 +33,6 @@ from hpc_train.diagnosis.root_cause import (
     Ending,
     EndingKind,
     Observed,
-    OrderedSighting,
     attempts_of,
     cause_level,
     choose_root,
@@ -221,7 +220,7 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
     findings = [*_findings(seen, root, verdict.outcome, observed.counts)]
     if root is None and verdict.failure is not None:
         findings.append(_missed_target(verdict.failure, verdict.source))
-    if root is not None and root.signature.id in ("nccl_watchdog_timeout", "slurm_time_limit"):
+    if root is not None and root.of.id in ("nccl_watchdog_timeout", "slurm_time_limit"):
         findings = [
             _of_ranks(one, observed, _ranks(seen, end)) if one.role == "root" else one
             for one in findings
@@ -236,38 +235,42 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
     )
 
 
-def _by_state(observed: Observed, end: JobEnd) -> Iterator[OrderedSighting]:
+def _by_state(observed: Observed, end: JobEnd) -> Iterator[Sighting]:
     """Yield the end that the scheduler reports, if no log reports it."""
     name = _STATES.get(end.state)
-    if name is None or any(one.signature.id == name for one in observed.seen):
+    if name is None or any(one.of.id == name for one in observed.seen):
         return
-    signature = catalogue().by_id[name]
     text = end.problem or f"the state of the run is {end.state}"
-    groups = (("what", "The run"), ("job", ""))
-    sighting = Sighting(signature=name, source="the scheduler", line=0, text=text, groups=groups)
-    yield OrderedSighting(sighting=sighting, signature=signature, file=len(observed.sources))
+    yield Sighting(
+        of=catalogue().by_id[name],
+        source="the scheduler",
+        line=0,
+        text=text,
+        groups=(("what", "The run"), ("job", "")),
+        file=len(observed.sources),
+    )
 
 
 def _findings(
-    seen: Iterable[OrderedSighting],
-    root: OrderedSighting | None,
+    seen: Iterable[Sighting],
+    root: Sighting | None,
     outcome: DiagnosedOutcome,
     counts: Mapping[str, int],
 ) -> Iterator[LogFinding]:
-    by_id: dict[str, list[OrderedSighting]] = defaultdict(list)
+    by_id: dict[str, list[Sighting]] = defaultdict(list)
     for one in sorted(seen, key=lambda one: one.survived):
-        by_id[one.signature.id].append(one)
+        by_id[one.of.id].append(one)
     for several in by_id.values():
         role = _role(several[0], root)
         # The title comes from the line of the root cause, else from that of the first failed rank.
         first = next((one for one in several if is_first(one)), several[0])
         chief = root if role == "root" and root is not None else first
-        signature = chief.signature
-        explanation = explain(signature, chief.sighting)
-        of_ranks: dict[tuple[int | None, str], OrderedSighting] = {}
+        signature = chief.of
+        explanation = explain(signature, chief)
+        of_ranks: dict[tuple[int | None, str], Sighting] = {}
         for one in (chief, *several):
             if exit_code_of(one) == exit_code_of(chief):
-                of_ranks.setdefault((one.sighting.rank, one.sighting.source), one)
+                of_ranks.setdefault((one.rank, one.source), one)
         yield LogFinding(
             id=signature.id,
             group=signature.group,
@@ -281,9 +284,9 @@ def _findings(
         )
 
 
-def _severity(chief: OrderedSighting, role: Role, outcome: DiagnosedOutcome) -> LogSeverity:
+def _severity(chief: Sighting, role: Role, outcome: DiagnosedOutcome) -> LogSeverity:
     """Return the severity in this job: survived errors and errors at teardown are benign."""
-    signature = chief.signature
+    signature = chief.of
     if chief.survived and signature.severity == "fatal":
         return "benign" if outcome == "success" else "info"
     if outcome == "success" and (signature.severity == "fatal" or role == "consequence"):
@@ -293,10 +296,10 @@ def _severity(chief: OrderedSighting, role: Role, outcome: DiagnosedOutcome) -> 
     return "info" if stopped else signature.severity
 
 
-def _role(first: OrderedSighting, root: OrderedSighting | None) -> Role:
-    if root is not None and first.signature.id == root.signature.id:
+def _role(first: Sighting, root: Sighting | None) -> Role:
+    if root is not None and first.of.id == root.of.id:
         return "root"
-    signature = first.signature
+    signature = first.of
     if signature.severity == "benign":
         return "other"
     if signature.role == "consequence":
@@ -310,8 +313,8 @@ def _role(first: OrderedSighting, root: OrderedSighting | None) -> Role:
     return "consequence" if follows else "other"
 
 
-def _evidence(seen: OrderedSighting) -> Evidence:
-    sighting = seen.sighting
+def _evidence(seen: Sighting) -> Evidence:
+    sighting = seen
     groups = dict(sighting.groups)
     frame = {"file", "line"} <= groups.keys()
     return Evidence(
@@ -346,11 +349,11 @@ def _of_ranks(finding: LogFinding, observed: Observed, ranks: int | None) -> Log
     return _told(finding, hang, evidence) if hang else finding
 
 
-def _ranks(seen: Sequence[OrderedSighting], end: JobEnd) -> int | None:
+def _ranks(seen: Sequence[Sighting], end: JobEnd) -> int | None:
     """Return the number of ranks of the job, or a lower limit."""
     if end.ranks is not None:
         return end.ranks
-    known = [one.sighting.rank for one in seen if one.sighting.rank is not None]
+    known = [one.rank for one in seen if one.rank is not None]
     return max(known) + 1 if known else None
 
 
@@ -378,7 +381,7 @@ class JobOutcome(Value, frozen=True, kw_only=True):
 
 
 def decide(
-    endings: Endings, sources: Sequence[str], seen: Sequence[OrderedSighting], end: JobEnd
+    endings: Endings, sources: Sequence[str], seen: Sequence[Sighting], end: JobEnd
 ) -> JobOutcome:
     """Use evidence of success first; errors count without such evidence, or after the work."""
     if end.exit_code == 0 or end.state == "COMPLETED":
@@ -401,7 +404,7 @@ def decide(
     return _without_ending(seen, end)
 
 
-def _only_cancelled(seen: Sequence[OrderedSighting], end: JobEnd) -> bool:
+def _only_cancelled(seen: Sequence[Sighting], end: JobEnd) -> bool:
     """Whether a job was cancelled before anything failed; what a signal ends did not fail."""
     causes = (one for one in seen if one.fatal and cause_level(one) == CAUSE)
     return end.state == "CANCELLED" and next(causes, None) is None
@@ -419,7 +422,7 @@ def _last(endings: Endings) -> list[tuple[int, Ending]]:
 
 
 def _after_work(
-    done: Endings, sources: Sequence[str], seen: Sequence[OrderedSighting], end: JobEnd
+    done: Endings, sources: Sequence[str], seen: Sequence[Sighting], end: JobEnd
 ) -> JobOutcome:
     kinds = [item[1].kind for item in done]
     best = next(kind for kind in _MILDEST if kind in kinds)
@@ -430,8 +433,8 @@ def _after_work(
     later = any(
         one.fatal
         and cause_level(one) <= mildest
-        and one.signature.group not in torn
-        and not (one.file == done_in and one.sighting.line < at)
+        and one.of.group not in torn
+        and not (one.file == done_in and one.line < at)
         for one in seen
     )
     if later and (best != "success" or end.exit_code is not None):
@@ -448,7 +451,7 @@ def _quoted(item: tuple[int, Ending], sources: Sequence[str]) -> str:
     return f"{sources[file]}:{ending.line} says: {text}"
 
 
-def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
+def _without_ending(seen: Sequence[Sighting], end: JobEnd) -> JobOutcome:
     fatal = [one for one in seen if one.fatal]
     if any(cause_level(one) < ENDED for one in fatal):
         return JobOutcome(outcome="failed", why="no line shows that the work was done")

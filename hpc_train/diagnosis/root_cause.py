@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hpc_train.base.decode import load_data
 from hpc_train.base.value import Value
 from hpc_train.diagnosis.diagnosis import FirstFailure
-from hpc_train.diagnosis.signatures import Sighting, Signature, is_crash
+from hpc_train.diagnosis.signatures import Sighting, is_crash
 from hpc_train.diagnosis.waits import FlightDump, Progress, Wait
 from hpc_train.logs.line import Line
 
@@ -38,85 +38,45 @@ _RAISED = re.compile(
 # Errors of a process whose pipe was closed at the other end.
 _ECHO_FILE = "multiprocessing/connection.py"
 
-_SLIGHT: frozenset[str] = frozenset({"filesystem", "software", "container"})
-# Output that a process may have buffered before it failed: two buffers [B].
-_BUFFERED = 2 * 8192
 
 CAUSE, ECHO, RAISED_AGAIN, EXIT, ENDED, CONSEQUENCE = range(6)
 
 
-class OrderedSighting(Value, frozen=True, kw_only=True):
-    """A sighting, its signature, and its position in the order of all files.
-
-    `when` is its time or, if the line has none, that of the previous sighting in the file;
-    `work_after` [B] is the amount of log from its line to the last lines of work in the file.
-    """
-
-    sighting: Sighting
-    signature: Signature
-    file: int
-    when: str | None = None
-    work_after: int = 0
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Return its position: file, line."""
-        return self.file, self.sighting.line
-
-    @property
-    def by_slurm(self) -> bool:
-        """Whether the line is a message of Slurm."""
-        return self.signature.group == "slurm"
-
-    @property
-    def fatal(self) -> bool:
-        """Whether a job cannot continue after it."""
-        return self.signature.severity == "fatal" and not self.survived
-
-    @property
-    def survived(self) -> bool:
-        """Whether the work continued after it."""
-        # Printed by a tool of the job script, or by a library that has a fallback.
-        frame = "file" in dict(self.sighting.groups)
-        slight = self.signature.group in _SLIGHT and not frame and self.sighting.rank is None
-        return self.work_after > (0 if slight else _BUFFERED)
-
-
-def cause_level(seen: OrderedSighting) -> int:
+def cause_level(seen: Sighting) -> int:
     """Return the distance from a root cause.
 
     CAUSE, ECHO of another failure, RAISED_AGAIN by a waiting process, EXIT code, ENDED by a
     signal, CONSEQUENCE.
     """
-    signature = seen.signature
+    signature = seen.of
     if signature.kind == "stop":
         return ENDED
     if signature.kind in ("echo", "kill") or (seen.fatal and is_crash(exit_code_of(seen))):
         return ECHO
-    if _RAISED.search(seen.sighting.text):
+    if _RAISED.search(seen.text):
         return RAISED_AGAIN
     if tells_end(seen) and seen.fatal:
         return EXIT
     if signature.role == "consequence":
         return CONSEQUENCE
-    text, file = seen.sighting.text, dict(seen.sighting.groups).get("file", "")
+    text, file = seen.text, dict(seen.groups).get("file", "")
     is_echo = file.endswith(_ECHO_FILE) or any(word in text for word in _ECHOES)
     return ECHO if signature.kind == "general" and is_echo else CAUSE
 
 
-def tells_end(seen: OrderedSighting) -> bool:
+def tells_end(seen: Sighting) -> bool:
     """Whether the line only reports how a process ended."""
-    return seen.signature.kind in ("exit", "kill")
+    return seen.of.kind in ("exit", "kill")
 
 
-def exit_code_of(seen: OrderedSighting) -> str:
+def exit_code_of(seen: Sighting) -> str:
     """Return the exit code that a launcher reports, or an empty string."""
-    return dict(seen.sighting.groups).get("exitcode", "")
+    return dict(seen.groups).get("exitcode", "")
 
 
 def choose_root(
-    candidates: Sequence[OrderedSighting], first_failure: FirstFailure | None
-) -> OrderedSighting | None:
+    candidates: Sequence[Sighting], first_failure: FirstFailure | None
+) -> Sighting | None:
     """Return the first failure: of the lowest cause_level, then by time, rank and line.
 
     Sightings are compared by time in whole seconds, if all of them have one; then by the rank that
@@ -127,37 +87,37 @@ def choose_root(
     lowest = min(map(cause_level, candidates))
     rivals = specific([seen for seen in candidates if cause_level(seen) == lowest])
     # A missing process is reported by its observer before the scheduler reports its kills.
-    if any(seen.signature.late for seen in rivals):
-        rivals = [seen for seen in rivals if seen.signature.kind != "general"]
+    if any(seen.of.late for seen in rivals):
+        rivals = [seen for seen in rivals if seen.of.kind != "general"]
     first = first_failure.rank if first_failure else None
     timed = all(seen.when for seen in rivals)
 
-    def key(seen: OrderedSighting) -> tuple[str, bool, str, int, int]:
+    def key(seen: Sighting) -> tuple[str, bool, str, int, int]:
         time = (seen.when or "") if timed else ""
-        other = first is None or seen.sighting.rank != first
+        other = first is None or seen.rank != first
         return time[:19], other, time, *seen.place
 
     return min(rivals, key=key)
 
 
-def specific(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
+def specific(seen: Iterable[Sighting]) -> list[Sighting]:
     """Drop general sightings of a line that also has a specific one."""
     all_seen = list(seen)
-    known = {one.place for one in all_seen if one.signature.kind != "general"}
-    return [one for one in all_seen if one.signature.kind != "general" or one.place not in known]
+    known = {one.place for one in all_seen if one.of.kind != "general"}
+    return [one for one in all_seen if one.of.kind != "general" or one.place not in known]
 
 
-def with_times(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
+def with_times(seen: Iterable[Sighting]) -> list[Sighting]:
     """Give sightings without a time that of the previous sighting in their file."""
     last: dict[int, str | None] = {}
     timed = []
     for one in seen:
-        last[one.file] = one.sighting.time or last.get(one.file)
+        last[one.file] = one.time or last.get(one.file)
         timed.append(replace(one, when=last[one.file]))
     return timed
 
 
-def first_of(seen: Iterable[OrderedSighting]) -> FirstFailure | None:
+def first_of(seen: Iterable[Sighting]) -> FirstFailure | None:
     """Return the first failure that all agents report; a terminated rank is a victim."""
     named = [
         FirstFailure(
@@ -167,15 +127,15 @@ def first_of(seen: Iterable[OrderedSighting]) -> FirstFailure | None:
             time=one.time,
             said_by="torchrun",
         )
-        for one in (first.sighting for first in seen if is_first(first))
+        for one in (first for first in seen if is_first(first))
     ]
     guilty = [one for one in named if one.exit_code not in _TERMINATED] or named
     return min(guilty, key=lambda one: one.time or "", default=None)
 
 
-def is_first(seen: OrderedSighting) -> bool:
+def is_first(seen: Sighting) -> bool:
     """Whether torchrun reports this failure as the first."""
-    return ("root", "yes") in seen.sighting.groups
+    return ("root", "yes") in seen.groups
 
 
 # Observations in the logs of a job -> the attempts that they show.
@@ -262,7 +222,7 @@ class Observed:
     """
 
     sources: Sequence[str] = ()
-    seen: list[OrderedSighting] = field(default_factory=list)
+    seen: list[Sighting] = field(default_factory=list)
     endings: list[tuple[int, Ending]] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
@@ -323,7 +283,7 @@ def _firsts(observed: Observed, file: int) -> Iterator[int]:
     ended = [ending for number, ending in observed.endings if number == file]
     since = 1
     starts = [one for number, one in observed.starts if number == file]
-    places = [*(one.sighting.line for one in seen), *(one.line for one in ended)]
+    places = [*(one.line for one in seen), *(one.line for one in ended)]
     for start in sorted(starts, key=lambda one: one.line):
         before = begun.get(start.kind, since if start.kind == AGAIN else None)
         if start.sure:
@@ -340,19 +300,18 @@ def _firsts(observed: Observed, file: int) -> Iterator[int]:
         begun[start.kind] = start.line
 
 
-def _over(
-    start: Start, since: int, seen: Sequence[OrderedSighting], ended: Sequence[Ending]
-) -> bool:
+def _over(start: Start, since: int, seen: Sequence[Sighting], ended: Sequence[Ending]) -> bool:
     """Whether the log reports, before a start, that the previous attempt has ended."""
     if any(since <= one.line < start.line and one.kind != "restart" for one in ended):
         return True
-    between = [one for one in seen if since <= one.sighting.line < start.line]
+    between = [one for one in seen if since <= one.line < start.line]
+
     # Many ranks may start with the same line: then a launcher or Slurm must report the end.
-    return any(
-        cause_level(one) == ENDED
-        or (one.fatal and (start.kind != AGAIN or cause_level(one) == EXIT or one.by_slurm))
-        for one in between
-    )
+    def ends(one: Sighting) -> bool:
+        told = start.kind != AGAIN or cause_level(one) == EXIT or one.of.group == "slurm"
+        return cause_level(one) == ENDED or (one.fatal and told)
+
+    return any(map(ends, between))
 
 
 def _part(observed: Observed, firsts: Sequence[list[int]], number: int, last: int) -> Observed:
@@ -372,7 +331,7 @@ def _part(observed: Observed, firsts: Sequence[list[int]], number: int, last: in
         endings=[item for item in observed.endings if within(item[0], item[1].line)],
         waits=[one for one in observed.waits if within(index[one.source], one.line)],
         progress=[one for one in observed.progress if within(index[one.source], one.line)],
-        counts=Counter(one.signature.id for one in seen),
+        counts=Counter(one.of.id for one in seen),
         first_line=min(
             (lines[number - 1] for lines in firsts if lines and number and lines[number - 1]),
             default=1,

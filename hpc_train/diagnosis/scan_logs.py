@@ -24,12 +24,11 @@ from hpc_train.diagnosis.root_cause import (
     EndingKind,
     MarkReader,
     Observed,
-    OrderedSighting,
     Start,
     cause_level,
 )
 from hpc_train.diagnosis.signature_matcher import SymptomReader
-from hpc_train.diagnosis.signatures import catalogue
+from hpc_train.diagnosis.signatures import Sighting, catalogue
 from hpc_train.diagnosis.waits import CollectiveReader, Wait
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import Block, blocks, dispatch
@@ -74,17 +73,12 @@ def _read(observed: Observed, number: int, path: Path, tally: Tally | None) -> N
     steps, epochs, ended = StepReader(), EpochReader(), list[Ending]()
     whole = (steps, epochs) if tally is None else (steps, epochs, nccl)
     readers = (symptoms, marks, collectives)
-    own: list[OrderedSighting] = []
+    own: list[Sighting] = []
     try:
         with open_log(path) as stream:
             for line, asked in dispatch(stream, readers, rank_of(path), whole=whole):
                 if 0 in asked:
-                    own += [
-                        OrderedSighting(
-                            sighting=one, signature=known.by_id[one.signature], file=number
-                        )
-                        for one in symptoms.read(line)
-                    ]
+                    own += (replace(one, file=number) for one in symptoms.read(line))
                 for mark in marks.read(line) if 1 in asked else ():
                     if isinstance(mark, Ending):
                         ended.append(mark)
@@ -103,7 +97,7 @@ def _read(observed: Observed, number: int, path: Path, tally: Tally | None) -> N
     observed.counts += symptoms.counts
     if tally is not None:
         tally.add(nccl.tally)
-    bad = [one.sighting.line for one in own if one.fatal or cause_level(one) == ENDED]
+    bad = [one.line for one in own if one.fatal or cause_level(one) == ENDED]
     if not bad:
         return
     # Read again, for the errors that the job survived, and for restarts.
@@ -112,7 +106,7 @@ def _read(observed: Observed, number: int, path: Path, tally: Tally | None) -> N
     observed.inits = began + look.inits[0], completed + look.inits[1]
     observed.starts += ((number, Start(kind=AGAIN, line=line)) for line in look.begins)
     observed.seen[len(observed.seen) - len(own) :] = [
-        replace(one, work_after=look.work_after.get(one.sighting.line, 0)) for one in own
+        replace(one, work_after=look.work_after.get(one.line, 0)) for one in own
     ]
 
 

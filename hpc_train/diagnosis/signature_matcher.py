@@ -84,7 +84,7 @@ class SymptomReader:
             if entry.time:
                 self._clock.time(entry.time)
             return Sighting(
-                signature=RANK_FAILED,
+                of=self._known.by_id[RANK_FAILED],
                 source=self.source,
                 line=entry.line,
                 text=entry.text[:_TEXT],
@@ -144,14 +144,14 @@ class SymptomReader:
     ) -> Sighting:
         if self.counts[signature.id] >= _KEPT:
             # The sighting is only counted.
-            return Sighting(signature=signature.id, source=self.source, line=line.number, text="")
+            return Sighting(of=signature, source=self.source, line=line.number, text="")
         groups = {name: value for name, value in stated.items() if value is not None}
         rank = line.rank
         if rank is None and groups.get("rank", "").isdecimal():
             rank = int(groups["rank"])
         text = line.text.strip()
         return Sighting(
-            signature=signature.id,
+            of=signature,
             source=self.source,
             line=line.number,
             text=text[:_TEXT],

@@ -162,15 +162,22 @@ class Signature(SignatureEntry, frozen=True, kw_only=True, dict=True):
         return TimedPattern(self.pattern)
 
 
+_SLIGHT: frozenset[str] = frozenset({"filesystem", "software", "container"})
+# Output that a process may have buffered before it failed: two buffers [B].
+_BUFFERED = 2 * 8192
+
+
 class Sighting(Value, frozen=True, kw_only=True):
-    """A signature seen in a log.
+    """A signature seen in a log; `file` is the number of the log.
 
     `text` is the line, or a summary of the lines of a box or traceback, at most 500 characters.
-    `time` is ISO 8601 text without a zone, if the line has a time. `groups` are the named groups of
-    the pattern that matched; the groups of several lines are merged.
+    `time` is ISO 8601 text without a zone, if the line has a time; `when` that time or, without
+    one, that of the previous sighting in the file. `groups` are the named groups of the pattern
+    that matched; the groups of several lines are merged. `work_after` [B] is the amount of log
+    from its line to the last lines of work in the file.
     """
 
-    signature: str
+    of: Signature
     source: str
     line: int
     text: str
@@ -178,6 +185,32 @@ class Sighting(Value, frozen=True, kw_only=True):
     node: str | None = None
     time: str | None = None
     groups: tuple[tuple[str, str], ...] = ()
+    file: int = 0
+    when: str | None = None
+    work_after: int = 0
+
+    @property
+    def signature(self) -> str:
+        """Return the id of the signature."""
+        return self.of.id
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return its position: file, line."""
+        return self.file, self.line
+
+    @property
+    def fatal(self) -> bool:
+        """Whether a job cannot continue after it."""
+        return self.of.severity == "fatal" and not self.survived
+
+    @property
+    def survived(self) -> bool:
+        """Whether the work continued after it."""
+        # Printed by a tool of the job script, or by a library that has a fallback.
+        frame = "file" in dict(self.groups)
+        slight = self.of.group in _SLIGHT and not frame and self.rank is None
+        return self.work_after > (0 if slight else _BUFFERED)
 
 
 # Catalogue: all signatures in the order in which they are tried, those of a site first.
