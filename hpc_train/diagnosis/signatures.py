@@ -79,56 +79,39 @@ def concluded(name: str, **stated: object) -> Explanation:
 
 
 class SignatureEntry(Explanation, frozen=True, kw_only=True):
-    """A signature as it is written in a file, below its id."""
+    """A signature as it is written in a file, below its id.
 
-    group: Annotated[SignatureGroup, Meta(description="Section of the catalogue.")]
-    severity: Annotated[
-        LogSeverity, Meta(description="fatal ends a job; benign looks bad and does no harm.")
-    ]
-    role: Annotated[
-        SignatureRole,
-        Meta(description="consequence: it follows another failure, which is reported elsewhere."),
-    ] = "cause"
-    kind: Annotated[
-        SignatureKind,
-        Meta(
-            description="echo: what a rank says when another has failed; exit: how a process "
-            "ended; kill: it ended without a word; stop: somebody ended the job; general: any "
-            "error, if nothing more precise is known of the line."
-        ),
-    ] = "failure"
-    late: Annotated[
-        bool, Meta(description="The line comes when a step ends, long after the failure.")
-    ] = False
-    literals: Annotated[
-        tuple[Annotated[str, Meta(min_length=4, max_length=200)], ...],
-        Meta(description="Every line of it holds one of them; default: the text in the pattern."),
-    ] = ()
-    pattern: Annotated[
-        Annotated[str, Meta(min_length=1)] | Annotated[tuple[str, ...], Meta(min_length=1)],
-        Meta(description="Python regex that is searched in the line, or its parts in a list."),
-    ]
-    example: Annotated[str, Meta(min_length=1, description="What a log says, a line or more.")]
-    sources: Annotated[tuple[str, ...], Meta(description="Pages that document it.")] = ()
-    process: Annotated[
-        str, Meta(description="What the title calls a process whose exit code the line states.")
-    ] = ""
-    by_memory: Annotated[
-        dict[MemoryShortage, Explanation],
-        Meta(description="The explanation instead, for each kind of shortage of GPU memory."),
-    ] = field(default_factory=dict)
-    found_by: Annotated[
-        Composed | None, Meta(description="The reader of several lines that makes it.")
-    ] = None
+    `severity`: fatal ends a job; benign looks bad and does no harm. `role`: a consequence follows
+    another failure, which is reported elsewhere. `kind`: an echo is what a rank says when another
+    has failed; exit: how a process ended; kill: it ended without a word; stop: somebody ended the
+    job; general: any error, if nothing more precise is known of the line. `late`: the line comes
+    when a step ends, long after the failure. `literals`: every line of it holds one of them;
+    default: the text in the pattern. `pattern`: Python regex that is searched in the line, or its
+    parts in a list. `example`: what a log says, a line or more. `sources`: pages that document it.
+    `process`: what the title calls a process whose exit code the line states. `by_memory`: the
+    explanation instead, for each kind of shortage of GPU memory. `found_by`: the reader of several
+    lines that makes it.
+    """
+
+    group: SignatureGroup
+    severity: LogSeverity
+    role: SignatureRole = "cause"
+    kind: SignatureKind = "failure"
+    late: bool = False
+    literals: tuple[Annotated[str, Meta(min_length=4, max_length=200)], ...] = ()
+    pattern: Annotated[str, Meta(min_length=1)] | Annotated[tuple[str, ...], Meta(min_length=1)]
+    example: Annotated[str, Meta(min_length=1)]
+    sources: tuple[str, ...] = ()
+    process: str = ""
+    by_memory: dict[MemoryShortage, Explanation] = field(default_factory=dict)
+    found_by: Composed | None = None
 
 
 class Signature(SignatureEntry, frozen=True, kw_only=True, dict=True):
     """One kind of failure, and the line that identifies it.
 
-    `literals`: every line of it holds at least one of them. `pattern` is searched in `Line.text`;
-    its named groups fill the `{name}` of `title`, where `{of_rank}` is ` of rank 3` or nothing (see
-    `explain`). `role`: whether the line is a cause of failure or a consequence. `example` is
-    text of a log, one line or more. `origin` is `hpctrain`, or `file:line` of a site's file.
+    The named groups of `pattern` fill the `{name}` of `title`, where `{of_rank}` is ` of rank 3` or
+    nothing (see `explain`). `origin` is `hpctrain`, or `file:line` of a site's file.
     """
 
     id: str
