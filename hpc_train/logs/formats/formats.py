@@ -102,7 +102,7 @@ class FormatEntry(Value, frozen=True, kw_only=True):
     `words` are parts of patterns, `{WORD}`; `{N}` is a number, `{V}` also one that is not finite.
     `damaged`: found in a line that none of them matches, but should. `blank`: one at the end of a
     line counts. `code`: the module and class that read it, instead of `lines`, by the keys in
-    `values`.
+    `values`, or in those of another format.
     """
 
     title: str
@@ -114,6 +114,7 @@ class FormatEntry(Value, frozen=True, kw_only=True):
     blank: bool = False
     code: str = ""
     values: dict[str, Measure] = field(default_factory=dict)
+    values_of: str = ""
 
 
 class FormatFile(Value, frozen=True, kw_only=True):
@@ -451,8 +452,9 @@ def _coded(entry: FormatEntry) -> LogParser:
     made = cast(Callable[[], Coded], resolve(f"hpc_train.logs.formats.{entry.code}"))()
     made.title, made.sample = entry.title, entry.sample
     made.literals = tuple(literal.encode() for literal in entry.literals)
+    values = _file().value.formats[entry.values_of].values if entry.values_of else {}
     made.fields = {
         name: Field(one.metric or name, one.scope, one.scale, one.variant, bool(one.mean), one.once)
-        for name, one in entry.values.items()
+        for name, one in (values or entry.values).items()
     }
     return cast(LogParser, made)

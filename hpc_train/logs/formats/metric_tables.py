@@ -4,81 +4,56 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator
 
 from hpc_train.logs.event_file import MARK
 from hpc_train.logs.formats.base import Coded, Field, Hit, Unreadable
 from hpc_train.logs.formats.number import COUNTABLE, countable, number, quotient
 from hpc_train.logs.line import Line
 
-# The columns of `metrics.csv` and of a history of Weights & Biases, and the tags of TensorBoard: of
-# Lightning, of Hugging Face's Trainer, Megatron-LM (`lm loss`, `iteration-time`), torchtitan
-# (`throughput(tps)`, `loss_metrics/global_avg_loss`) and of PyTorch's tutorials (`Loss/train`).
-# Times are in seconds. Means over an epoch, validation losses and tags without a stated unit and
-# scope, such as `throughput`, are not among them.
-_NAMES = {
-    re.compile(pattern): field
-    for pattern, field in {
-        r"(?:train(?:ing)?[_/ ])?loss(?:_step)?|reduced_train_loss|Loss/train": Field(
-            "loss", "per_rank"
-        ),
-        r"lm loss|loss_metrics/global_avg_loss": Field("loss", "global"),
-        r"(?:train[_/])?epoch_time": Field("epoch_time", "per_rank"),
-        r"train_step_timing(?: in s)?|iteration-time": Field("step_time", "global"),
-        r"(?:train[_/])?step_time(?:_s)?": Field("step_time", "per_rank"),
-        r"(?:train[_/])?(?:samples|images)_per_sec(?:ond)?": Field("samples_per_second", "unknown"),
-        r"(?:train[_/])?tokens_per_sec(?:ond)?": Field("tokens_per_second", "unknown"),
-        r"train\|device/batches_per_sec": Field("step_time", "per_rank"),
-        r"train\|device/samples_per_sec": Field("samples_per_second", "per_gpu"),
-        r"train\|device/items_per_sec|throughput\(tps\)": Field("tokens_per_second", "per_gpu"),
-        r"train\|device/flops_per_sec": Field("tflops", "per_gpu", 1e-12),
-        r"train\|device/mfu": Field("mfu", "per_gpu"),
-        r"mfu\(%\)": Field("mfu", "per_gpu", 1e-2),
-        r"TFLOPS_per_GPU": Field("tflops", "per_gpu"),
-        r"memory/max_reserved\(GiB\)": Field("memory", "per_rank"),
-        r"lr(?:-[\w/]+)?|(?:train/)?learning[_-]rate": Field("learning_rate", "global"),
-        r"(?:train/)?grad[_-]norm": Field("grad_norm", "global"),
-        r"(?:val|test|eval)(?:_|/|_epoch_)acc(?:uracy)?(?:_epoch)?|Accuracy/(?:val|test)": Field(
-            "accuracy", "global"
-        ),
-        r"eval_top1": Field("accuracy", "global", 1e-2),
-    }.items()
-}
+_MOST_NAMES = 1024
 
 
-@lru_cache(1024)
-def _field(name: str) -> Field | None:
-    return next((field for pattern, field in _NAMES.items() if pattern.fullmatch(name)), None)
+class _Named(Coded):
+    """The keys of its fields are patterns of the names under which programs log a value."""
 
+    def __init__(self) -> None:
+        self._known: dict[str, Field | None] = {}
 
-def _hits(name: str, value: float | None, step: int | None) -> Iterator[Hit]:
-    """Yield what a value states that is logged under a name."""
-    field = _field(name)
-    if value is not None and name.endswith("/batches_per_sec"):
-        value = quotient(1, value) if value > 0 else None
-    if field is not None and value is not None:
-        yield field.hit(value, step)
+    def field(self, name: str) -> Field | None:
+        """Return what a name states."""
+        if name not in self._known and len(self._known) < _MOST_NAMES:
+            matching = (one for key, one in self.fields.items() if re.fullmatch(key, name))
+            self._known[name] = next(matching, None)
+        return self._known.get(name)
+
+    def hits(self, name: str, value: float | None, step: int | None) -> Iterator[Hit]:
+        """Yield what a value states that is logged under a name."""
+        field = self.field(name)
+        if value is not None and name.endswith("/batches_per_sec"):
+            value = quotient(1, value) if value > 0 else None
+        if field is not None and value is not None:
+            yield field.hit(value, step)
 
 
 # TensorBoard's event files, as the lines `tfevents STEP TAG = VALUE` of `logs.event_file`.
 _LINE = re.compile(MARK + r" (-?\d{1,20}) ([^\n]{1,500}) = ([-+.\deEnaif]{1,40})")
 
 
-class TensorBoard(Coded):
+class TensorBoard(_Named):
     """Parser of the scalars of an event file."""
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield the scalar of a line, if its tag is known."""
         match = _LINE.fullmatch(line.text)
-        field = match and _field(match[2])
+        field = match and self.field(match[2])
         if not match or not field:
             return
         step, value = int(match[1]), number(match[3])
         # `not_finite` finds the others.
         if value is None and field.metric == "loss" and not match[2].endswith("loss"):
             yield Hit("not_finite", 1.0, "per_rank", variant="loss")
-        yield from _hits(match[2], value, step if 0 <= step < COUNTABLE else None)
+        yield from self.hits(match[2], value, step if 0 <= step < COUNTABLE else None)
 
 
 # Tables of metrics as CSV: Lightning's metrics.csv, NeMo's, timm's, and a history of wandb.
@@ -88,10 +63,11 @@ _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
 _OF_WANDB = "_step"
 
 
-class MetricsCsv(Coded):
+class MetricsCsv(_Named):
     """Parser of the tables; remembers the names of the columns, and those of step and epoch."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._names: list[str] = []
         self._step = self._epoch = 0
 
@@ -99,7 +75,8 @@ class MetricsCsv(Coded):
         """Yield the cells of a row with a known column name."""
         text = line.text
         cells = text.split(",")
-        if _is_header(cells):
+        named = any(map(self.field, cells)) if _OF_WANDB in cells else "epoch" in cells
+        if named and (_OF_WANDB in cells or "step" in cells or "eval_top1" in cells):
             self._names, self.wants_next = cells, True
             own = (name for name in cells if name.endswith("/global_step"))
             steps = ("step", *own, "global_step", _OF_WANDB, "epoch")
@@ -109,17 +86,11 @@ class MetricsCsv(Coded):
             step = _whole(cells[self._step])
             step = _whole(cells[self._epoch]) if step is None else step
             for name, cell in zip(self._names, cells, strict=True):
-                yield from _hits(name, number(cell), step)
+                yield from self.hits(name, number(cell), step)
         elif self.wants_next and _ROW.fullmatch(text):
             yield Unreadable()
         elif text:
             self.wants_next = False
-
-
-def _is_header(cells: Sequence[str]) -> bool:
-    if _OF_WANDB in cells:
-        return any(map(_field, cells))
-    return "epoch" in cells and ("step" in cells or "eval_top1" in cells)
 
 
 def _whole(cell: str) -> int | None:
@@ -134,10 +105,11 @@ _STEPS = ("step", "_step", "global_step", "trainer/global_step", "train/global_s
 _LONGEST = 1 << 20
 
 
-class WandbChart(Coded):
+class WandbChart(_Named):
     """Parser of such a file; remembers the names of the metrics in its columns."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._names: list[str] = []
         self._has_steps = False
 
@@ -150,12 +122,12 @@ class WandbChart(Coded):
             self._names = ["" if one is None or one[3] else one[2] for one in columns]
             self._has_steps = cells[0].lower() in _STEPS
             runs = {one[1] for one in columns if one and not one[3]}
-            self.wants_next = len(runs) == 1 and any(map(_field, self._names))
+            self.wants_next = len(runs) == 1 and any(map(self.field, self._names))
         elif self.wants_next and len(cells) == len(self._names) + 1:
             step = countable(number(cells[0])) if self._has_steps else None
             step = None if step is None or step < 0 else step
             for name, cell in zip(self._names, cells[1:], strict=True):
-                yield from _hits(name, number(cell), step)
+                yield from self.hits(name, number(cell), step)
         elif line.text:
             self.wants_next = False
 
