@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Iterator
 from typing import NamedTuple, cast
@@ -32,9 +33,17 @@ class TimedPattern:
         except regex.error as failure:
             raise re.error(str(failure)) from None
 
-    def search(self, text: str) -> re.Match[str] | None:
+    def search(self, text: str, start: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:
         """Return the first match; None if there is none, or the expression is slow."""
-        return self._timed("search", text, 0, len(text))
+        return self._timed("search", text, start, end)
+
+    def finditer(
+        self, text: str, start: int = 0, end: int = sys.maxsize
+    ) -> Iterator[re.Match[str]]:
+        """Yield the matches; none if the expression is slow."""
+        while (match := self._timed("search", text, start, end)) is not None:
+            yield match
+            start = max(match.end(), match.start() + 1)
 
     def match(self, text: str, start: int, end: int) -> re.Match[str] | None:
         """Return the match that begins at `start`, not beyond `end`."""

@@ -29,68 +29,19 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "spawn": "hpc_train.plans.launchers.spawn:LAUNCHER",
         "single": "hpc_train.plans.launchers.single:LAUNCHER",
     },
+    # In the order in which they are tried on a line: NeMo's progress bar extends Lightning's; those
+    # of many training loops come after all that are more specific.
     "parsers": {
-        "events": "hpc_train.logs.formats.events:Events",
-        "book": "hpc_train.logs.formats.formats:book",
-        "all_reduce_bench": "hpc_train.logs.formats.nccl_benchmarks:AllReduceBench",
-        "build_nanogpt": "hpc_train.logs.formats.formats:build_nanogpt",
-        "composer": "hpc_train.logs.formats.formats:composer",
-        "deepspeed": "hpc_train.logs.formats.megatron:DeepSpeed",
-        "deepspeed_flops": "hpc_train.logs.formats.formats:deepspeed_flops",
-        "detr_log": "hpc_train.logs.formats.formats:detr_log",
-        "detectron": "hpc_train.logs.formats.vision:Detectron",
-        "dllogger": "hpc_train.logs.formats.dllogger:DlLogger",
-        "espnet": "hpc_train.logs.formats.formats:espnet",
-        "fairseq": "hpc_train.logs.formats.language_models:Fairseq",
-        "fms_fsdp": "hpc_train.logs.formats.formats:fms_fsdp",
-        "hf_state": "hpc_train.logs.formats.hugging_face:HfState",
-        "hf_trainer": "hpc_train.logs.formats.hugging_face:HfTrainer",
-        "horovod_synthetic": "hpc_train.logs.formats.formats:horovod_synthetic",
-        "hpl": "hpc_train.logs.formats.cluster_benchmarks:Hpl",
-        "imagenet": "hpc_train.logs.formats.formats:imagenet",
-        "imb": "hpc_train.logs.formats.cluster_benchmarks:Imb",
-        "keras": "hpc_train.logs.formats.frameworks:Keras",
-        "litgpt": "hpc_train.logs.formats.language_models:LitGpt",
-        "llm_c": "hpc_train.logs.formats.formats:llm_c",
-        "maxtext": "hpc_train.logs.formats.formats:maxtext",
-        "megatron": "hpc_train.logs.formats.megatron:Megatron",
-        "metrics_csv": "hpc_train.logs.formats.metric_tables:MetricsCsv",
-        "mlperf": "hpc_train.logs.formats.mlperf:Mlperf",
-        "mmengine": "hpc_train.logs.formats.openmmlab:MmEngine",
-        "mmengine_json": "hpc_train.logs.formats.openmmlab:MmEngineJson",
-        "modded_nanogpt": "hpc_train.logs.formats.language_models:ModdedNanoGpt",
-        "mxnet_speedometer": "hpc_train.logs.formats.frameworks:MxnetSpeedometer",
-        "nanogpt": "hpc_train.logs.formats.formats:nanogpt",
-        "nanotron": "hpc_train.logs.formats.formats:nanotron",
-        "nccl_json": "hpc_train.logs.formats.nccl_benchmarks:NcclJson",
-        "nccl_tests": "hpc_train.logs.formats.nccl_benchmarks:NcclTests",
-        "nemo_rl": "hpc_train.logs.formats.formats:nemo_rl",
-        "nnunet": "hpc_train.logs.formats.formats:nnunet",
-        "olmo": "hpc_train.logs.formats.formats:olmo",
-        "open_clip": "hpc_train.logs.formats.vision:OpenClip",
-        "osu": "hpc_train.logs.formats.cluster_benchmarks:Osu",
-        "paddle": "hpc_train.logs.formats.frameworks:Paddle",
-        "paddlenlp": "hpc_train.logs.formats.frameworks:PaddleNlp",
-        "perftest": "hpc_train.logs.formats.cluster_benchmarks:Perftest",
-        "tensorboard": "hpc_train.logs.formats.metric_tables:TensorBoard",
-        "tf_timehistory": "hpc_train.logs.formats.frameworks:TfTimeHistory",
-        "timm": "hpc_train.logs.formats.formats:timm",
-        "torch_dist_bench": "hpc_train.logs.formats.nccl_benchmarks:TorchDistBench",
-        "torchtitan": "hpc_train.logs.formats.language_models:Torchtitan",
-        "torchtune": "hpc_train.logs.formats.formats:torchtune",
-        "torchvision": "hpc_train.logs.formats.vision:TorchVision",
-        "ultralytics": "hpc_train.logs.formats.vision:Ultralytics",
-        "verl": "hpc_train.logs.formats.formats:verl",
-        "wandb_chart": "hpc_train.logs.formats.metric_tables:WandbChart",
-        # NeMo's progress bar extends Lightning's.
-        "nemo": "hpc_train.logs.formats.progress_bars:Nemo",
-        "lightning_bar": "hpc_train.logs.formats.progress_bars:LightningBar",
-        # Formats of many training loops: after all formats that are more specific.
-        "tutorials": "hpc_train.logs.formats.loops:Tutorials",
-        "world_size": "hpc_train.logs.formats.loops:WorldSize",
-        "tqdm": "hpc_train.logs.formats.progress_bars:TqdmBar",
-        # Reads only logs in which no other parser found a measurement.
-        "generic": "hpc_train.logs.formats.generic:Generic",
+        name: f"hpc_train.logs.formats.formats:{name}"
+        for name in (
+            "events book all_reduce_bench build_nanogpt composer deepspeed deepspeed_flops "
+            "detr_log detectron dllogger espnet fairseq fms_fsdp hf_state hf_trainer "
+            "horovod_synthetic hpl imagenet imb keras litgpt llm_c maxtext megatron metrics_csv "
+            "mlperf mmengine mmengine_json modded_nanogpt mxnet_speedometer nanogpt nanotron "
+            "nccl_json nccl_tests nemo_rl nnunet olmo open_clip osu paddle paddlenlp perftest "
+            "tensorboard tf_timehistory timm torch_dist_bench torchtitan torchtune torchvision "
+            "ultralytics verl wandb_chart nemo lightning_bar tutorials world_size tqdm generic "
+        ).split()
     },
     "executors": {
         "local": "hpc_train.hosts.local:LocalExecutor",

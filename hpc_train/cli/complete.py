@@ -39,7 +39,10 @@ def launchers(_: click.Context, __: click.Parameter, begun: str) -> list[Complet
 
 def log_formats(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the formats of logs that begin so."""
-    return _items(["auto", "pattern", "table", *sorted(names("parsers"))], begun)
+    from hpc_train.logs.formats.formats import own_formats
+
+    known = sorted((*own_formats(), *names("parsers")))
+    return _items(["auto", "pattern", "table", *known], begun)
 
 
 def report_formats(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:

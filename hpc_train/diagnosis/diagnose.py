@@ -14,13 +14,6 @@ from msgspec.structs import replace
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.finding import LogSeverity
 from hpc_train.base.value import Value
-from hpc_train.diagnosis.attempts import (
-    AGAIN,
-    Ending,
-    EndingKind,
-    Observed,
-    attempts_of,
-)
 from hpc_train.diagnosis.diagnosis import (
     Attempt,
     DiagnosedOutcome,
@@ -32,11 +25,15 @@ from hpc_train.diagnosis.diagnosis import (
     Role,
 )
 from hpc_train.diagnosis.root_cause import (
+    AGAIN,
     CAUSE,
     ENDED,
     EXIT,
     RAISED_AGAIN,
-    OrderedSighting,
+    Ending,
+    EndingKind,
+    Observed,
+    attempts_of,
     cause_level,
     choose_root,
     exit_code_of,
@@ -47,7 +44,7 @@ from hpc_train.diagnosis.root_cause import (
     with_times,
 )
 from hpc_train.diagnosis.scan_logs import last_lines, scan
-from hpc_train.diagnosis.signatures import Sighting, catalogue, explain
+from hpc_train.diagnosis.signatures import Explanation, Sighting, catalogue, concluded, explain
 from hpc_train.diagnosis.waits import FlightDump, explain_dumps, explain_hang
 from hpc_train.logs.log_file import rank_of
 from hpc_train.logs.read_log import Log
@@ -83,7 +80,7 @@ def diagnose_logs(
         LogParseError: none of the files can be read.
     """
     observed = scan(files, names, tally)
-    return _diagnosis(observed, files, names, end, dumps), observed.failed
+    return _diagnosis(observed, files, names, end, dumps), tuple(observed.failed)
 
 
 def _diagnosis(
@@ -93,49 +90,44 @@ def _diagnosis(
     end: JobEnd,
     dumps: Sequence[FlightDump] = (),
 ) -> Diagnosis:
-    *earlier, last = attempts_of(observed)
-    attempts = tuple(_attempt(part, conclude(part, JobEnd())) for part in earlier)
-    last = replace(last, dumps=tuple(dumps))
-    found = replace(conclude(last, end), earlier=attempts, line=last.first_line)
+    *before, last = attempts_of(observed)
+    attempts = []
+    for part in before:
+        one = conclude(part, JobEnd())
+        told = {"id": one.root.id, "title": one.root.title} if one.root else {}
+        attempts.append(Attempt(outcome=one.outcome, why=one.why, line=part.first_line, **told))
+    last.dumps = dumps
+    found = replace(conclude(last, end), earlier=tuple(attempts), line=last.first_line)
+    first = found.first_failure
     if found.outcome == "failed" and found.root is None:
-        words = _last_lines(files, names, found.first_failure, end.node)
-        unknown = _unknown(end, words)
-        found = replace(found, findings=(unknown, *found.findings), last_lines=words)
-    elif found.root is not None and found.root.id in _WORDLESS:
-        own = [pair for pair in zip(files, names, strict=True) if _is_of(pair[0], found)]
+        words = _last_lines(files, names, first, end.node)
+        result = f"It failed ({end.problem})" if end.problem else "It failed"
+        unknown = _concluded(UNKNOWN, "unknown", words[-1:], result=result)
+        return replace(found, findings=(unknown, *found.findings), last_lines=words)
+    if found.root is not None and found.root.id in _WORDLESS:
+        # The log of the rank that failed first, or of rank 0 if all were stopped.
+        rank = first.rank if first else 0
+        own = [pair for pair in zip(files, names, strict=True) if rank == rank_of(pair[0])]
+        own = own if rank is not None else []
         words = _last_lines([path for path, _ in own], [name for _, name in own])
-        found = replace(found, last_lines=words)
+        return replace(found, last_lines=words)
     return found
 
 
-def _attempt(observed: Observed, found: Diagnosis) -> Attempt:
-    return Attempt(
-        outcome=found.outcome,
-        why=found.why,
-        line=observed.first_line,
-        id=found.root.id if found.root else None,
-        title=found.root.title if found.root else None,
-    )
-
-
-def _is_of(path: Path, found: Diagnosis) -> bool:
-    """Whether a log is that of the rank that failed first, or of rank 0 if all were stopped."""
-    rank = rank_of(path)
-    return rank is not None and rank == (found.first_failure.rank if found.first_failure else 0)
-
-
-def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
-    result = f"It failed ({end.problem})" if end.problem else "It failed"
+def _concluded(
+    name: str, group: str, evidence: tuple[Evidence, ...], **stated: object
+) -> LogFinding:
+    """Return a root cause that no single line states."""
+    why = concluded(name, **stated)
     return LogFinding(
-        id=UNKNOWN,
-        group="unknown",
+        id=name,
+        group=group,
         severity="fatal",
         role="root",
-        title=f"{result}, and no line that is known says why",
-        message="the catalogue of failures has none of the lines in these logs",
-        advice="read the last lines of the rank that failed first, below; run once more with "
-        "PYTHONFAULTHANDLER=1, TORCH_SHOW_CPP_STACKTRACES=1 and NCCL_DEBUG=INFO",
-        evidence=words[-1:],
+        title=why.title,
+        message=why.cause,
+        advice=why.advice,
+        evidence=evidence,
     )
 
 
@@ -197,16 +189,12 @@ def _end(logs: Sequence[Log]) -> LogEnd:
         if start.kind != AGAIN and (start.sure or (file, start.kind) in seen):
             starts[names[file]].append(start.line)
         seen.add((file, start.kind))
-    failure = _failure(found) if found.outcome == "failed" else ""
-    return LogEnd(transport_in(tally), failure, starts)
-
-
-def _failure(found: Diagnosis) -> str:
-    if found.root is None:
-        return found.why
-    first = found.root.evidence[:1]
-    where = f" ({first[0].source}:{first[0].line})" if first and first[0].line else ""
-    return f"{found.root.title}{where}"
+    failure, root = found.why, found.root
+    if root is not None:
+        first = root.evidence[0] if root.evidence else None
+        where = f" ({first.source}:{first.line})" if first and first.line else ""
+        failure = f"{root.title}{where}"
+    return LogEnd(transport_in(tally), failure if found.outcome == "failed" else "", starts)
 
 
 _STATES = {
@@ -229,78 +217,76 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
     root = None
     if verdict.outcome != "success" and not _only_cancelled(seen, end):
         root = choose_root([one for one in seen if one.fatal], first_failure)
-    findings = _findings(seen, root, verdict.outcome, observed.counts)
+    findings = [*_findings(seen, root, verdict.outcome, observed.counts)]
     if root is None and verdict.failure is not None:
-        findings.append(missed_target(verdict.failure, verdict.source))
-    if root is not None and root.signature.id == "nccl_watchdog_timeout":
-        findings = [_with_hang(one, observed, _ranks(seen, end)) for one in findings]
-    if root is not None and root.signature.id == "slurm_time_limit":
-        findings = [_in_setup(one, *observed.inits) for one in findings]
+        findings.append(_missed_target(verdict.failure, verdict.source))
+    if root is not None and root.of.id in ("nccl_watchdog_timeout", "slurm_time_limit"):
+        findings = [
+            _of_ranks(one, observed, _ranks(seen, end)) if one.role == "root" else one
+            for one in findings
+        ]
     return Diagnosis(
         outcome=verdict.outcome,
         why=verdict.why,
-        findings=tuple(sorted(findings, key=_order)),
+        findings=tuple(
+            sorted(findings, key=lambda one: (_ROLES[one.role], _SEVERITIES[one.severity]))
+        ),
         first_failure=first_failure if verdict.outcome != "success" else None,
     )
 
 
-def _by_state(observed: Observed, end: JobEnd) -> Iterator[OrderedSighting]:
+def _by_state(observed: Observed, end: JobEnd) -> Iterator[Sighting]:
     """Yield the end that the scheduler reports, if no log reports it."""
     name = _STATES.get(end.state)
-    if name is None or any(one.signature.id == name for one in observed.seen):
+    if name is None or any(one.of.id == name for one in observed.seen):
         return
-    signature = catalogue().by_id[name]
     text = end.problem or f"the state of the run is {end.state}"
-    groups = (("what", "The run"), ("job", ""))
-    sighting = Sighting(signature=name, source="the scheduler", line=0, text=text, groups=groups)
-    yield OrderedSighting(sighting=sighting, signature=signature, file=len(observed.sources))
-
-
-def _findings(
-    seen: Iterable[OrderedSighting],
-    root: OrderedSighting | None,
-    outcome: DiagnosedOutcome,
-    counts: Mapping[str, int],
-) -> list[LogFinding]:
-    by_id: dict[str, list[OrderedSighting]] = defaultdict(list)
-    for one in sorted(seen, key=lambda one: one.survived):
-        by_id[one.signature.id].append(one)
-    return [_finding(several, root, outcome, counts) for several in by_id.values()]
-
-
-def _finding(
-    several: list[OrderedSighting],
-    root: OrderedSighting | None,
-    outcome: DiagnosedOutcome,
-    counts: Mapping[str, int],
-) -> LogFinding:
-    role = _role(several[0], root)
-    # The title comes from the line of the root cause, else from that of the first failed rank.
-    first = next((one for one in several if is_first(one)), several[0])
-    chief = root if role == "root" and root is not None else first
-    signature = chief.signature
-    explanation = explain(signature, chief.sighting)
-    alike = [one for one in several if exit_code_of(one) == exit_code_of(chief)]
-    of_ranks: dict[tuple[int | None, str], OrderedSighting] = {}
-    for one in (chief, *alike):
-        of_ranks.setdefault((one.sighting.rank, one.sighting.source), one)
-    shown = [*of_ranks.values()][:_SHOWN]
-    return LogFinding(
-        id=signature.id,
-        group=signature.group,
-        severity=_severity(chief, role, outcome),
-        role=role,
-        title=explanation.title,
-        message=explanation.cause,
-        advice=explanation.advice,
-        evidence=tuple(map(_evidence, shown)),
-        count=max(len(several), counts.get(signature.id, 0)),
+    yield Sighting(
+        of=catalogue().by_id[name],
+        source="the scheduler",
+        line=0,
+        text=text,
+        groups=(("what", "The run"), ("job", "")),
+        file=len(observed.sources),
     )
 
 
-def _severity(chief: OrderedSighting, role: Role, outcome: DiagnosedOutcome) -> LogSeverity:
+def _findings(
+    seen: Iterable[Sighting],
+    root: Sighting | None,
+    outcome: DiagnosedOutcome,
+    counts: Mapping[str, int],
+) -> Iterator[LogFinding]:
+    by_id: dict[str, list[Sighting]] = defaultdict(list)
+    for one in sorted(seen, key=lambda one: one.survived):
+        by_id[one.of.id].append(one)
+    for several in by_id.values():
+        role = _role(several[0], root)
+        # The title comes from the line of the root cause, else from that of the first failed rank.
+        first = next((one for one in several if is_first(one)), several[0])
+        chief = root if role == "root" and root is not None else first
+        signature = chief.of
+        explanation = explain(signature, chief)
+        of_ranks: dict[tuple[int | None, str], Sighting] = {}
+        for one in (chief, *several):
+            if exit_code_of(one) == exit_code_of(chief):
+                of_ranks.setdefault((one.rank, one.source), one)
+        yield LogFinding(
+            id=signature.id,
+            group=signature.group,
+            severity=_severity(chief, role, outcome),
+            role=role,
+            title=explanation.title,
+            message=explanation.cause,
+            advice=explanation.advice,
+            evidence=tuple(map(_evidence, [*of_ranks.values()][:_SHOWN])),
+            count=max(len(several), counts.get(signature.id, 0)),
+        )
+
+
+def _severity(chief: Sighting, role: Role, outcome: DiagnosedOutcome) -> LogSeverity:
     """Return the severity in this job: survived errors and errors at teardown are benign."""
-    signature = chief.signature
+    signature = chief.of
     if chief.survived and signature.severity == "fatal":
         return "benign" if outcome == "success" else "info"
     if outcome == "success" and (signature.severity == "fatal" or role == "consequence"):
@@ -310,28 +296,25 @@ def _severity(chief: OrderedSighting, role: Role, outcome: DiagnosedOutcome) -> 
     return "info" if stopped else signature.severity
 
 
-def _role(first: OrderedSighting, root: OrderedSighting | None) -> Role:
-    if root is not None and first.signature.id == root.signature.id:
+def _role(first: Sighting, root: Sighting | None) -> Role:
+    if root is not None and first.of.id == root.of.id:
         return "root"
-    signature = first.signature
+    signature = first.of
     if signature.severity == "benign":
         return "other"
     if signature.role == "consequence":
         return "consequence"
     if root is None or not first.fatal:
         return "other"
-    follows = cause_level(first) > cause_level(root) or tells_end(first) or _after(first, root)
+    later = first.file != root.file or first.place > root.place
+    if first.when and root.when and first.when != root.when:
+        later = first.when > root.when
+    follows = cause_level(first) > cause_level(root) or tells_end(first) or later
     return "consequence" if follows else "other"
 
 
-def _after(one: OrderedSighting, root: OrderedSighting) -> bool:
-    if one.when and root.when and one.when != root.when:
-        return one.when > root.when
-    return one.file != root.file or one.place > root.place
-
-
-def _evidence(seen: OrderedSighting) -> Evidence:
-    sighting = seen.sighting
+def _evidence(seen: Sighting) -> Evidence:
+    sighting = seen
     groups = dict(sighting.groups)
     frame = {"file", "line"} <= groups.keys()
     return Evidence(
@@ -346,68 +329,34 @@ def _evidence(seen: OrderedSighting) -> Evidence:
     )
 
 
-def _with_hang(finding: LogFinding, observed: Observed, ranks: int | None) -> LogFinding:
-    if finding.role != "root":
-        return finding
+def _told(finding: LogFinding, why: Explanation, more: tuple[Evidence, ...] = ()) -> LogFinding:
+    """Return the root cause with what many lines say of it."""
+    evidence = (*finding.evidence, *more)
+    return replace(
+        finding, title=why.title, message=why.cause, advice=why.advice, evidence=evidence
+    )
+
+
+def _of_ranks(finding: LogFinding, observed: Observed, ranks: int | None) -> LogFinding:
+    """Return the end of a job that hung, with what its ranks waited for."""
+    if finding.id == "slurm_time_limit":
+        began, completed = observed.inits
+        # It never got through NCCL's setup.
+        hung = began and not completed
+        return _told(finding, concluded("hang_in_setup", began=began)) if hung else finding
     hang, evidence = explain_dumps(observed.dumps, ranks)
-    if hang is None:
-        hang = explain_hang(observed.waits, observed.progress, ranks)
-    if hang is None:
-        return finding
-    return replace(
-        finding,
-        title=hang.title,
-        message=hang.cause,
-        advice=hang.advice,
-        evidence=(*finding.evidence, *evidence),
-    )
+    hang = hang or explain_hang(observed.waits, observed.progress, ranks)
+    return _told(finding, hang, evidence) if hang else finding
 
 
-def _in_setup(finding: LogFinding, began: int, completed: int) -> LogFinding:
-    """Return what ended a job that never got through NCCL's setup."""
-    if finding.role != "root" or not began or completed:
-        return finding
-    return replace(
-        finding,
-        title=f"The job hung in NCCL's setup: {began} ranks began ncclCommInitRank, none ended it",
-        message="A rank is missing, or cannot be reached over the interface that NCCL chose.",
-        advice="compare the number of ranks that began with that of the job; NCCL_SOCKET_IFNAME "
-        "names the interface that all nodes share; NCCL_DEBUG_SUBSYS=INIT,NET shows the addresses",
-    )
-
-
-def _ranks(seen: Sequence[OrderedSighting], end: JobEnd) -> int | None:
+def _ranks(seen: Sequence[Sighting], end: JobEnd) -> int | None:
     """Return the number of ranks of the job, or a lower limit."""
     if end.ranks is not None:
         return end.ranks
-    known = [one.sighting.rank for one in seen if one.sighting.rank is not None]
+    known = [one.rank for one in seen if one.rank is not None]
     return max(known) + 1 if known else None
 
 
-def _order(finding: LogFinding) -> tuple[int, int]:
-    return _ROLES[finding.role], _SEVERITIES[finding.severity]
-
-
-_NO_TARGET = LogFinding(
-    id="mlperf_aborted",
-    group="python",
-    severity="fatal",
-    role="root",
-    title="The training ended without reaching its target (run_stop: aborted)",
-    message="It did not converge in the epochs that it has, or was stopped.",
-    advice="Compare hyperparameters and seed with a run that converged; look at the last losses.",
-    evidence=(),
-)
-_WRONG_NUMBERS = LogFinding(
-    id="collective_wrong_result",
-    group="nccl",
-    severity="fatal",
-    role="root",
-    title="The collective gave wrong numbers",
-    message="Memory, a link or a library corrupts data.",
-    advice="Test each node by itself (nccl-tests -c 1); look at dmesg for ECC and link errors.",
-    evidence=(),
-)
 # Groups of errors that a program may print at teardown, after its work.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
 # Kinds of evidence that work is done, strongest first, each with the mildest failure overriding it.
@@ -432,7 +381,7 @@ class JobOutcome(Value, frozen=True, kw_only=True):
 
 
 def decide(
-    endings: Endings, sources: Sequence[str], seen: Sequence[OrderedSighting], end: JobEnd
+    endings: Endings, sources: Sequence[str], seen: Sequence[Sighting], end: JobEnd
 ) -> JobOutcome:
     """Use evidence of success first; errors count without such evidence, or after the work."""
     if end.exit_code == 0 or end.state == "COMPLETED":
@@ -455,7 +404,7 @@ def decide(
     return _without_ending(seen, end)
 
 
-def _only_cancelled(seen: Sequence[OrderedSighting], end: JobEnd) -> bool:
+def _only_cancelled(seen: Sequence[Sighting], end: JobEnd) -> bool:
     """Whether a job was cancelled before anything failed; what a signal ends did not fail."""
     causes = (one for one in seen if one.fatal and cause_level(one) == CAUSE)
     return end.state == "CANCELLED" and next(causes, None) is None
@@ -473,13 +422,21 @@ def _last(endings: Endings) -> list[tuple[int, Ending]]:
 
 
 def _after_work(
-    done: Endings, sources: Sequence[str], seen: Sequence[OrderedSighting], end: JobEnd
+    done: Endings, sources: Sequence[str], seen: Sequence[Sighting], end: JobEnd
 ) -> JobOutcome:
     kinds = [item[1].kind for item in done]
     best = next(kind for kind in _MILDEST if kind in kinds)
     proof = [item for item in done if item[1].kind == best][-1]
     evidence = _quoted(proof, sources)
-    later = [one for one in seen if _breaks(one, best) and not _before(one, proof)]
+    mildest, done_in, at = _MILDEST[best], proof[0], proof[1].line
+    torn = _TEARDOWN if best in ("success", "work") else frozenset[str]()
+    later = any(
+        one.fatal
+        and cause_level(one) <= mildest
+        and one.of.group not in torn
+        and not (one.file == done_in and one.line < at)
+        for one in seen
+    )
     if later and (best != "success" or end.exit_code is not None):
         return JobOutcome(
             outcome="failed", why=f"the work was done ({evidence}), but what came after failed"
@@ -488,22 +445,13 @@ def _after_work(
     return JobOutcome(outcome="success", why=evidence + code)
 
 
-def _breaks(seen: OrderedSighting, done: EndingKind) -> bool:
-    torn = done in ("success", "work") and seen.signature.group in _TEARDOWN
-    return seen.fatal and cause_level(seen) <= _MILDEST[done] and not torn
-
-
-def _before(seen: OrderedSighting, proof: tuple[int, Ending]) -> bool:
-    return seen.file == proof[0] and seen.sighting.line < proof[1].line
-
-
 def _quoted(item: tuple[int, Ending], sources: Sequence[str]) -> str:
     file, ending = item
     text = textwrap.shorten(ending.text, 120, placeholder=" …")
     return f"{sources[file]}:{ending.line} says: {text}"
 
 
-def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
+def _without_ending(seen: Sequence[Sighting], end: JobEnd) -> JobOutcome:
     fatal = [one for one in seen if one.fatal]
     if any(cause_level(one) < ENDED for one in fatal):
         return JobOutcome(outcome="failed", why="no line shows that the work was done")
@@ -522,8 +470,9 @@ def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
     )
 
 
-def missed_target(ending: Ending, source: str) -> LogFinding:
+def _missed_target(ending: Ending, source: str) -> LogFinding:
     """Return the finding of an ending of the kind `failure`."""
-    known = _WRONG_NUMBERS if "Out of bounds" in ending.text else _NO_TARGET
-    place = Evidence(source=source, line=ending.line, text=ending.text)
-    return replace(known, evidence=(place,))
+    place = (Evidence(source=source, line=ending.line, text=ending.text),)
+    if "Out of bounds" in ending.text:
+        return _concluded("collective_wrong_result", "nccl", place)
+    return _concluded("mlperf_aborted", "python", place)

@@ -33,7 +33,7 @@ from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.json_files import default_results, to_json
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.nccl_transport import Transport
-from hpc_train.runs.run import JobState, Run, RunFolder
+from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_states import runs_below
 from hpc_train.runs.run_table import explained
 from hpc_train.version import VERSION
@@ -99,17 +99,13 @@ def _last_attempts(home: Path) -> Iterator[Run]:
 
 
 def _own(run: Run) -> Diagnosed:
+    name = run.folder.run_id
     if run.newer:
-        diagnosis = Diagnosis(outcome="unknown", why=run.problem)
-        return Diagnosed(name=run.folder.run_id, diagnosis=diagnosis)
+        return Diagnosed(name=name, diagnosis=Diagnosis(outcome="unknown", why=run.problem))
     tally = Tally()
     diagnosis, unreadable = _of_run(run, tally)
-    return Diagnosed(
-        name=run.folder.run_id,
-        diagnosis=diagnosis,
-        transport=transport_in(tally, run_network(run)),
-        unreadable=unreadable,
-    )
+    transport = transport_in(tally, run_network(run))
+    return Diagnosed(name=name, diagnosis=diagnosis, transport=transport, unreadable=unreadable)
 
 
 def _of_run(run: Run, tally: Tally | None = None) -> tuple[Diagnosis, tuple[str, ...]]:
@@ -171,11 +167,12 @@ def _end_of(run: Run) -> JobEnd:
     failure = status.failure if status is not None and ended else None
     first_failure = None
     if failure is not None:
+        at = None if failure.time is None else datetime.fromtimestamp(failure.time)
         first_failure = FirstFailure(
             rank=failure.rank,
             host=failure.host,
             exit_code=failure.exit_code,
-            time=_iso(failure.time),
+            time=at.isoformat("T", "seconds") if at else None,
             said_by="status.json",
         )
     return JobEnd(
@@ -188,10 +185,6 @@ def _end_of(run: Run) -> JobEnd:
     )
 
 
-def _iso(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds).isoformat("T", "seconds")
-
-
 def _foreign(logs: Sequence[Path], *, one_job: bool) -> tuple[Diagnosed, ...]:
     files = sorted(files_of(logs))
     refuse_empty(files)
@@ -200,14 +193,16 @@ def _foreign(logs: Sequence[Path], *, one_job: bool) -> tuple[Diagnosed, ...]:
         return (_of_logs(name, files),)
     jobs = jobs_of(files)
     names = Counter(path.name for path in jobs)
-    found, failed = [], list[LogParseError]()
+    found, failed = list[Diagnosed](), list[LogParseError]()
     for path, several in jobs.items():
-        name = path.name if names[path.name] == 1 and path.name else path.as_posix()
+        name = readable(path.name if names[path.name] == 1 and path.name else path.as_posix())
         try:
-            found.append(_of_logs(readable(name), several))
+            found.append(_of_logs(name, several))
         except LogParseError as error:
+            _log.warning("%s", error.message)
             failed.append(error)
-            found.append(_unreadable(readable(name), error))
+            why = Diagnosis(outcome="unknown", why=error.message)
+            found.append(Diagnosed(name=name, diagnosis=why, unreadable=(error.message,)))
     if len(failed) == len(found):
         raise failed[0]
     return tuple(found)
@@ -224,12 +219,6 @@ def _of_logs(name: str, files: Sequence[Path]) -> Diagnosed:
     return Diagnosed(
         name=name, diagnosis=diagnosis, transport=transport_in(tally), unreadable=unreadable
     )
-
-
-def _unreadable(name: str, error: LogParseError) -> Diagnosed:
-    _log.warning("%s", error.message)
-    diagnosis = Diagnosis(outcome="unknown", why=error.message)
-    return Diagnosed(name=name, diagnosis=diagnosis, unreadable=(error.message,))
 
 
 FILE = "diagnosis.json"
@@ -308,18 +297,15 @@ def _cause(run: Run, until: float) -> Cause | None:
         return kept
     if size > _LARGEST or time.monotonic() > until:
         return None
-    found = _read(run, stamp)
+    try:
+        found = _cause_in(run, diagnosis_of(run), stamp)
+    except LogParseError:
+        found = Cause(stamp=stamp)
     write_cache(run.folder.path / FILE, to_json(found))
     return found
 
 
-def _read(run: Run, stamp: str) -> Cause:
-    # Its signatures are slow to load, and most commands find the kept lines.
-
-    try:
-        diagnosis = diagnosis_of(run)
-    except LogParseError:
-        return Cause(stamp=stamp)
+def _cause_in(run: Run, diagnosis: Diagnosis, stamp: str) -> Cause:
     root, first = diagnosis.root, diagnosis.first_failure
     rank = first.rank if first is not None else None
     if rank is None and root is not None and root.evidence:
@@ -349,14 +335,11 @@ def _short(text: str) -> str:
 
 def _stamp(run: Run) -> tuple[str, int]:
     """Return a digest of what a diagnosis depends on, and what reading the logs costs [bytes]."""
-    files = sorted(_sizes(run.folder))
-    facts = (VERSION, run.state.value, run.problem, str(run.status), *map(str, files))
-    digest = hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()
-    return digest, sum(size + _OPENED for _, size, _ in files)
-
-
-def _sizes(folder: RunFolder) -> Iterator[tuple[str, int, int]]:
-    for path in files_in(folder.logs):
+    files = []
+    for path in files_in(run.folder.logs):
         with suppress(OSError):
             found = path.stat()
-            yield path.name, found.st_size, found.st_mtime_ns
+            files.append((path.name, found.st_size, found.st_mtime_ns))
+    facts = (VERSION, run.state.value, run.problem, str(run.status), *map(str, sorted(files)))
+    digest = hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()
+    return digest, sum(size + _OPENED for _, size, _ in files)

@@ -123,8 +123,14 @@ _WORDS = {"failed": "FAILED", "success": "SUCCESS", "unknown": "UNKNOWN"}
 def diagnosis_lines(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
     """Yield the lines, with the control characters of a log replaced."""
     root = diagnosis.root
-    if root is None:
-        yield from _without_root(diagnosis)
+    if root is None and diagnosis.why.startswith(_CANCELLED):
+        yield from _wrapped("CANCELLED  ", f"{diagnosis.why}; nothing failed before")
+        yield from _wrapped("do      ", "nothing; hpctrain retry RUN submits it again")
+    elif root is None:
+        yield from _wrapped(f"{_WORDS[diagnosis.outcome]}  ", diagnosis.why)
+        yield "where   --"
+        do = "nothing" if diagnosis.outcome == "success" else _NEXT_STEPS
+        yield from _wrapped("do      ", do)
     else:
         yield from _wrapped(f"{_WORDS[diagnosis.outcome]}  ", root.title)
         yield from _wrapped("where   ", _where(root, diagnosis.first_failure))
@@ -154,16 +160,6 @@ def transport_lines(transport: Transport | None) -> Iterator[str]:
         where = f" ({finding.evidence[0]})" if finding.evidence else ""
         yield from _wrapped("  ", f"{finding.message} [{finding.id}]{where}")
         yield from _wrapped("      ", finding.advice)
-
-
-def _without_root(diagnosis: Diagnosis) -> Iterator[str]:
-    if diagnosis.why.startswith(_CANCELLED):
-        yield from _wrapped("CANCELLED  ", f"{diagnosis.why}; nothing failed before")
-        yield from _wrapped("do      ", "nothing; hpctrain retry RUN submits it again")
-        return
-    yield from _wrapped(f"{_WORDS[diagnosis.outcome]}  ", diagnosis.why)
-    yield "where   --"
-    yield from _wrapped("do      ", "nothing" if diagnosis.outcome == "success" else _NEXT_STEPS)
 
 
 def _where(root: LogFinding, first_failure: FirstFailure | None) -> str:
@@ -207,17 +203,12 @@ def _evidence_lines(finding: LogFinding) -> Iterator[str]:
         text += [one.node] if one.node else []
         text += [one.time.replace("T", " ")] if one.time else []
         yield "  " + plain("  ".join(text))
-        yield from _excerpt(one.text, 1 if number else 3)
+        lines, most = textwrap.wrap(plain(one.text), WIDTH - 8), 1 if number else 3
+        for at, line in enumerate(lines[:most], 1):
+            yield f"      {line}{' …' * (at == most < len(lines))}"
     more = finding.count - len(finding.evidence)
     if more > 0:
         yield f"  and {more} more like it"
-
-
-def _excerpt(text: str, most: int) -> Iterator[str]:
-    """Yield the beginning of a line of a log, wrapped to at most `most` lines."""
-    lines = textwrap.wrap(plain(text), WIDTH - 8)
-    for number, line in enumerate(lines[:most], 1):
-        yield f"      {line}{' …' * (number == most < len(lines))}"
 
 
 def _quoted(evidence: Evidence) -> str:
@@ -234,7 +225,8 @@ def _others(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
     after = [one for one in harm if one.role == "consequence"]
     yield from _section("Followed from it", _one_line_each(after, near))
     also = [one for one in harm if one.role == "other"]
-    yield from _section("Also seen", (line for one in also for line in _also(one, near)))
+    told = ((_one_line_each([one], near), _wrapped("      ", one.advice)) for one in also)
+    yield from _section("Also seen", (line for both in told for part in both for line in part))
     if benign:
         yield from _section("Harmless", _one_line_each(harmless, near))
     elif harmless:
@@ -248,11 +240,6 @@ def _one_line_each(findings: Iterable[LogFinding], near: str) -> Iterator[str]:
         place = _place(one.evidence[0], near) if one.evidence else ""
         times = f", {one.count} times" if one.count > 1 else ""
         yield from _wrapped("  ", f"{one.title} [{one.id}] ({place}{times})")
-
-
-def _also(finding: LogFinding, near: str) -> Iterator[str]:
-    yield from _one_line_each([finding], near)
-    yield from _wrapped("      ", finding.advice)
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:

@@ -1,35 +1,31 @@
-"""Sightings -> the root cause: the sightings that may be one, and the first of them."""
+"""Sightings in the logs of a job -> its attempts, and the root cause: the first that may be one."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Literal
 
 from msgspec.structs import replace
 
+from hpc_train.base.decode import load_data
 from hpc_train.base.value import Value
 from hpc_train.diagnosis.diagnosis import FirstFailure
-from hpc_train.diagnosis.signatures import Sighting, Signature, is_crash
+from hpc_train.diagnosis.signatures import Sighting, is_crash
+from hpc_train.diagnosis.waits import FlightDump, Progress, Wait
+from hpc_train.logs.line import Line
 
 # Exit codes of ranks that torchrun, or the shell around a rank, terminated.
 _TERMINATED = (-15, 143)
-_ECHO_TYPES = (
-    "DistBackendError",
-    "DistNetworkError",
-    "DistStoreError",
-    "ChildFailedError",
-    "SignalException",
-    "BrokenPipeError",
-    "ConnectionResetError",
-    "CalledProcessError",
-    "ProcessExitedException",
-    "ProcessRaisedException",
-    "KeyboardInterrupt",
-)
-_ECHO_WORDS = (
-    "Connection closed by",
-    "Connection reset by peer",
-    "communicator was aborted",
+_ECHOES = (
+    *("DistBackendError", "DistNetworkError", "DistStoreError", "ChildFailedError"),
+    *("SignalException", "BrokenPipeError", "ConnectionResetError", "CalledProcessError"),
+    *("ProcessExitedException", "ProcessRaisedException", "KeyboardInterrupt"),
+    *("Connection closed by", "Connection reset by peer", "communicator was aborted"),
 )
 # Exceptions of another process or thread, raised again; the cause has its own traceback.
 _RAISED = re.compile(
@@ -42,89 +38,45 @@ _RAISED = re.compile(
 # Errors of a process whose pipe was closed at the other end.
 _ECHO_FILE = "multiprocessing/connection.py"
 
-_SLIGHT: frozenset[str] = frozenset({"filesystem", "software", "container"})
-# Output that a process may have buffered before it failed: two buffers [B].
-_BUFFERED = 2 * 8192
 
 CAUSE, ECHO, RAISED_AGAIN, EXIT, ENDED, CONSEQUENCE = range(6)
 
 
-class OrderedSighting(Value, frozen=True, kw_only=True):
-    """A sighting, its signature, and its position in the order of all files.
-
-    `when` is its time or, if the line has none, that of the previous sighting in the file;
-    `work_after` [B] is the amount of log from its line to the last lines of work in the file.
-    """
-
-    sighting: Sighting
-    signature: Signature
-    file: int
-    when: str | None = None
-    work_after: int = 0
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Return its position: file, line."""
-        return self.file, self.sighting.line
-
-    @property
-    def by_slurm(self) -> bool:
-        """Whether the line is a message of Slurm."""
-        return self.signature.group == "slurm"
-
-    @property
-    def fatal(self) -> bool:
-        """Whether a job cannot continue after it."""
-        return self.signature.severity == "fatal" and not self.survived
-
-    @property
-    def survived(self) -> bool:
-        """Whether the work continued after it."""
-        # Printed by a tool of the job script, or by a library that has a fallback.
-        frame = "file" in dict(self.sighting.groups)
-        slight = self.signature.group in _SLIGHT and not frame and self.sighting.rank is None
-        return self.work_after > (0 if slight else _BUFFERED)
-
-
-def cause_level(seen: OrderedSighting) -> int:
+def cause_level(seen: Sighting) -> int:
     """Return the distance from a root cause.
 
     CAUSE, ECHO of another failure, RAISED_AGAIN by a waiting process, EXIT code, ENDED by a
     signal, CONSEQUENCE.
     """
-    signature = seen.signature
+    signature = seen.of
     if signature.kind == "stop":
         return ENDED
     if signature.kind in ("echo", "kill") or (seen.fatal and is_crash(exit_code_of(seen))):
         return ECHO
-    if _RAISED.search(seen.sighting.text):
+    if _RAISED.search(seen.text):
         return RAISED_AGAIN
     if tells_end(seen) and seen.fatal:
         return EXIT
     if signature.role == "consequence":
         return CONSEQUENCE
-    return ECHO if signature.kind == "general" and _is_echo(seen.sighting) else CAUSE
+    text, file = seen.text, dict(seen.groups).get("file", "")
+    is_echo = file.endswith(_ECHO_FILE) or any(word in text for word in _ECHOES)
+    return ECHO if signature.kind == "general" and is_echo else CAUSE
 
 
-def tells_end(seen: OrderedSighting) -> bool:
+def tells_end(seen: Sighting) -> bool:
     """Whether the line only reports how a process ended."""
-    return seen.signature.kind in ("exit", "kill")
+    return seen.of.kind in ("exit", "kill")
 
 
-def exit_code_of(seen: OrderedSighting) -> str:
+def exit_code_of(seen: Sighting) -> str:
     """Return the exit code that a launcher reports, or an empty string."""
-    return dict(seen.sighting.groups).get("exitcode", "")
-
-
-def _is_echo(sighting: Sighting) -> bool:
-    if dict(sighting.groups).get("file", "").endswith(_ECHO_FILE):
-        return True
-    return any(word in sighting.text for word in (*_ECHO_TYPES, *_ECHO_WORDS))
+    return dict(seen.groups).get("exitcode", "")
 
 
 def choose_root(
-    candidates: Sequence[OrderedSighting], first_failure: FirstFailure | None
-) -> OrderedSighting | None:
+    candidates: Sequence[Sighting], first_failure: FirstFailure | None
+) -> Sighting | None:
     """Return the first failure: of the lowest cause_level, then by time, rank and line.
 
     Sightings are compared by time in whole seconds, if all of them have one; then by the rank that
@@ -135,54 +87,253 @@ def choose_root(
     lowest = min(map(cause_level, candidates))
     rivals = specific([seen for seen in candidates if cause_level(seen) == lowest])
     # A missing process is reported by its observer before the scheduler reports its kills.
-    if any(seen.signature.late for seen in rivals):
-        rivals = [seen for seen in rivals if seen.signature.kind != "general"]
+    if any(seen.of.late for seen in rivals):
+        rivals = [seen for seen in rivals if seen.of.kind != "general"]
     first = first_failure.rank if first_failure else None
     timed = all(seen.when for seen in rivals)
 
-    def key(seen: OrderedSighting) -> tuple[str, bool, str, int, int]:
+    def key(seen: Sighting) -> tuple[str, bool, str, int, int]:
         time = (seen.when or "") if timed else ""
-        other = first is None or seen.sighting.rank != first
+        other = first is None or seen.rank != first
         return time[:19], other, time, *seen.place
 
     return min(rivals, key=key)
 
 
-def specific(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
+def specific(seen: Iterable[Sighting]) -> list[Sighting]:
     """Drop general sightings of a line that also has a specific one."""
     all_seen = list(seen)
-    known = {one.place for one in all_seen if one.signature.kind != "general"}
-    return [one for one in all_seen if one.signature.kind != "general" or one.place not in known]
+    known = {one.place for one in all_seen if one.of.kind != "general"}
+    return [one for one in all_seen if one.of.kind != "general" or one.place not in known]
 
 
-def with_times(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
+def with_times(seen: Iterable[Sighting]) -> list[Sighting]:
     """Give sightings without a time that of the previous sighting in their file."""
     last: dict[int, str | None] = {}
     timed = []
     for one in seen:
-        last[one.file] = one.sighting.time or last.get(one.file)
+        last[one.file] = one.time or last.get(one.file)
         timed.append(replace(one, when=last[one.file]))
     return timed
 
 
-def first_of(seen: Iterable[OrderedSighting]) -> FirstFailure | None:
+def first_of(seen: Iterable[Sighting]) -> FirstFailure | None:
     """Return the first failure that all agents report; a terminated rank is a victim."""
-    named = [_first_failure(one.sighting) for one in seen if is_first(one)]
+    named = [
+        FirstFailure(
+            rank=one.rank,
+            host=one.node or "",
+            exit_code=int(dict(one.groups)["exitcode"]),
+            time=one.time,
+            said_by="torchrun",
+        )
+        for one in (first for first in seen if is_first(first))
+    ]
     guilty = [one for one in named if one.exit_code not in _TERMINATED] or named
     return min(guilty, key=lambda one: one.time or "", default=None)
 
 
-def is_first(seen: OrderedSighting) -> bool:
+def is_first(seen: Sighting) -> bool:
     """Whether torchrun reports this failure as the first."""
-    return ("root", "yes") in seen.sighting.groups
+    return ("root", "yes") in seen.groups
 
 
-def _first_failure(sighting: Sighting) -> FirstFailure:
-    groups = dict(sighting.groups)
-    return FirstFailure(
-        rank=sighting.rank,
-        host=sighting.node or "",
-        exit_code=int(groups["exitcode"]),
-        time=sighting.time,
-        said_by="torchrun",
+# Observations in the logs of a job -> the attempts that they show.
+
+LONGEST = 500
+# The kind of a start that repeats one of the first lines of its log.
+AGAIN = "again"
+# The last line of the report that LSF appends to the output of a job: the next job begins below it.
+_REPORT = b"The output (if any) is above this job summary."
+
+
+_STATUS = re.compile(r'"(?:status|success)": ?(?:"\w{1,40}"|true|false)')
+EndingKind = Literal["success", "work", "bench", "part", "restart", "failure"]
+
+
+class _Mark(Value, frozen=True, kw_only=True, dict=True):
+    literals: tuple[str, ...]
+    pattern: str
+
+    @cached_property
+    def held(self) -> tuple[bytes, ...]:
+        return tuple(literal.encode() for literal in self.literals)
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    def match(self, line: Line) -> re.Match[str] | None:
+        """Return the match in a line with one of the literals."""
+        found = any(literal in line.raw for literal in self.held)
+        return self.compiled.search(line.text) if found else None
+
+
+class _End(_Mark, frozen=True, kw_only=True, dict=True):
+    kind: EndingKind
+
+
+class _Start(_Mark, frozen=True, kw_only=True, dict=True):
+    sure: bool = False
+
+
+class Marks(Value, frozen=True, kw_only=True):
+    """The lines by which attempts start and end, as they are written in the file."""
+
+    schema: Literal[1]
+    ends: tuple[_End, ...]
+    starts: tuple[_Start, ...]
+
+
+@cache
+def marks() -> Marks:
+    """Return those that come with the package."""
+    return load_data("log_marks.yaml", Marks)
+
+
+class Ending(Value, frozen=True, kw_only=True):
+    """A line that reports how the work ended; `restart` cancels the endings before it."""
+
+    kind: EndingKind
+    line: int
+    text: str
+
+
+class Start(Value, frozen=True, kw_only=True):
+    """A line that is printed once, when a job starts; a `sure` start needs no other evidence.
+
+    `number` is that of the start where the line states it, 0 for the first one.
+    """
+
+    kind: str
+    line: int
+    sure: bool = False
+    number: int = 0
+
+
+@dataclass
+class Observed:
+    """Observations in the logs of one job, ordered by file and line; `failed` could not be read.
+
+    `endings` have the number of their file. `counts` is the number of sightings of each signature;
+    `seen` has the first ones; `inits` are the ranks that began and completed NCCL's setup. `starts`
+    are the lines by which an attempt may begin; `first_line` is that of the attempt, if it is one
+    of several. `dumps` are those of torch's flight recorder.
+    """
+
+    sources: Sequence[str] = ()
+    seen: list[Sighting] = field(default_factory=list)
+    endings: list[tuple[int, Ending]] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    progress: list[Progress] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    starts: list[tuple[int, Start]] = field(default_factory=list)
+    inits: tuple[int, int] = (0, 0)
+    first_line: int = 1
+    dumps: Sequence[FlightDump] = ()
+
+
+class MarkReader:
+    """Finds in one log the endings, and the lines by which an attempt may begin."""
+
+    wants_next = False
+
+    def __init__(self) -> None:
+        held = (literal for one in (*marks().ends, *marks().starts) for literal in one.held)
+        self.literals = tuple(dict.fromkeys((*held, _REPORT)))
+
+    def read(self, line: Line) -> Iterator[Ending | Start]:
+        """Yield the ending and the start that the line reports."""
+        # A traced script contains the line only as a quotation.
+        if line.raw.lstrip().startswith(b"+"):
+            return
+        end = next((one for one in marks().ends if one.match(line)), None)
+        if end is not None:
+            # MLPerf's `run_stop` without the rest of its line.
+            found = _STATUS.search(line.text) if "run_stop" in end.literals else None
+            text = f"run_stop, {found[0]}" if found else line.text
+            yield Ending(kind=end.kind, line=line.number, text=text[:LONGEST])
+        if line.raw.strip() == _REPORT:
+            yield Start(kind=_REPORT.decode(), line=line.number + 1, sure=True)
+        for one in marks().starts:
+            if match := one.match(line):
+                number = int(match.groupdict().get("number") or 0)
+                yield Start(kind=one.literals[0], line=line.number, sure=one.sure, number=number)
+                return
+
+
+def attempts_of(observed: Observed) -> list[Observed]:
+    """Split the observations, in the order of attempts; several files only if they agree."""
+    firsts = [list(_firsts(observed, file)) for file in range(len(observed.sources))]
+    counts = {len(lines) for lines in firsts if lines}
+    if len(counts) != 1:
+        return [observed]
+    last = counts.pop()
+    parts = [_part(observed, firsts, number, last) for number in range(last + 1)]
+    full = [part for part in parts[:-1] if part.seen or part.endings]
+    return [*full, parts[-1]]
+
+
+def _firsts(observed: Observed, file: int) -> Iterator[int]:
+    """Yield the first line of each attempt but the first one; 0 for attempts before the file."""
+    begun: dict[str, int] = {}
+    found = 0
+    seen = [one for one in observed.seen if one.file == file]
+    ended = [ending for number, ending in observed.endings if number == file]
+    since = 1
+    starts = [one for number, one in observed.starts if number == file]
+    places = [*(one.line for one in seen), *(one.line for one in ended)]
+    for start in sorted(starts, key=lambda one: one.line):
+        before = begun.get(start.kind, since if start.kind == AGAIN else None)
+        if start.sure:
+            # A report of LSF may be the end of the log.
+            last = max((*places, *(one.line for one in starts if one != start)), default=0)
+            is_end = start.kind == _REPORT.decode() and last < start.line
+            new = start.line > since and not is_end
+        else:
+            new = before is not None and _over(start, before, seen, ended)
+        if new:
+            yield from [0] * (start.number - found - 1)
+            yield start.line
+            begun, since, found = {}, start.line, max(found + 1, start.number)
+        begun[start.kind] = start.line
+
+
+def _over(start: Start, since: int, seen: Sequence[Sighting], ended: Sequence[Ending]) -> bool:
+    """Whether the log reports, before a start, that the previous attempt has ended."""
+    if any(since <= one.line < start.line and one.kind != "restart" for one in ended):
+        return True
+    between = [one for one in seen if since <= one.line < start.line]
+
+    # Many ranks may start with the same line: then a launcher or Slurm must report the end.
+    def ends(one: Sighting) -> bool:
+        told = start.kind != AGAIN or cause_level(one) == EXIT or one.of.group == "slurm"
+        return cause_level(one) == ENDED or (one.fatal and told)
+
+    return any(map(ends, between))
+
+
+def _part(observed: Observed, firsts: Sequence[list[int]], number: int, last: int) -> Observed:
+    def within(file: int, line: int) -> bool:
+        lines = firsts[file]
+        attempt = sum(first <= line for first in lines) if lines else last
+        return attempt == number
+
+    index = {source: file for file, source in enumerate(observed.sources)}
+    seen = [one for one in observed.seen if within(*one.place)]
+    if number < last:
+        # Work after the errors belongs to the next attempt.
+        seen = [replace(one, work_after=0) for one in seen]
+    return dataclasses.replace(
+        observed,
+        seen=seen,
+        endings=[item for item in observed.endings if within(item[0], item[1].line)],
+        waits=[one for one in observed.waits if within(index[one.source], one.line)],
+        progress=[one for one in observed.progress if within(index[one.source], one.line)],
+        counts=Counter(one.of.id for one in seen),
+        first_line=min(
+            (lines[number - 1] for lines in firsts if lines and number and lines[number - 1]),
+            default=1,
+        ),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from heapq import merge
 from itertools import islice
@@ -15,21 +15,21 @@ from msgspec.structs import replace
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.value import Value
-from hpc_train.diagnosis.attempts import (
+from hpc_train.diagnosis.diagnosis import Evidence
+from hpc_train.diagnosis.root_cause import (
     AGAIN,
+    ENDED,
     LONGEST,
     Ending,
     EndingKind,
-    EndingReader,
+    MarkReader,
     Observed,
     Start,
-    StartReader,
+    cause_level,
 )
-from hpc_train.diagnosis.diagnosis import Evidence
-from hpc_train.diagnosis.root_cause import ENDED, OrderedSighting, cause_level
 from hpc_train.diagnosis.signature_matcher import SymptomReader
 from hpc_train.diagnosis.signatures import Sighting, catalogue
-from hpc_train.diagnosis.waits import CollectiveReader, Progress, Wait
+from hpc_train.diagnosis.waits import CollectiveReader, Wait
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import Block, blocks, dispatch
 from hpc_train.logs.log_file import open_log, rank_of
@@ -52,94 +52,62 @@ def scan(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None
     Raises:
         LogParseError: none of the files can be read.
     """
-    gathered = _Gathered(tally)
-    problems: list[str] = []
-    for number, (path, name) in enumerate(zip(files, names, strict=True)):
+    observed = Observed(sources=tuple(names))
+    for number, path in enumerate(files):
         try:
-            gathered.read(path, name, number)
+            _read(observed, number, path, tally)
         except LogParseError as error:
-            problems.append(error.message)
-    if problems and len(problems) == len(files):
-        raise LogParseError(problems[0])
-    for problem in problems:
+            observed.failed.append(error.message)
+    if observed.failed and len(observed.failed) == len(files):
+        raise LogParseError(observed.failed[0])
+    for problem in observed.failed:
         _log.warning("%s", problem)
-    return Observed(
-        sources=tuple(names),
-        seen=tuple(gathered.seen),
-        endings=tuple(gathered.endings),
-        waits=tuple(one for one in gathered.collective_events if isinstance(one, Wait)),
-        progress=tuple(one for one in gathered.collective_events if isinstance(one, Progress)),
-        counts=dict(gathered.counts),
-        failed=tuple(problems),
-        starts=tuple(gathered.starts),
-        inits=(gathered.inits[0], gathered.inits[1]),
-    )
+    return observed
 
 
-class _Gathered:
-    """The lists that grow while the files are read."""
-
-    def __init__(self, tally: Tally | None) -> None:
-        self.tally = tally
-        self.known = catalogue()
-        self.seen: list[OrderedSighting] = []
-        self.endings: list[tuple[int, Ending]] = []
-        self.collective_events: list[Wait | Progress] = []
-        self.counts: Counter[str] = Counter()
-        self.starts: list[tuple[int, Start]] = []
-        self.inits = [0, 0]
-
-    def read(self, path: Path, name: str, number: int) -> None:
-        symptoms, endings = SymptomReader(name, self.known), EndingReader()
-        collectives = CollectiveReader(name)
-        nccl = TransportReader(name)
-        steps, epochs = StepReader(), EpochReader()
-        ended, starts = list[Ending](), StartReader()
-        whole = (steps, epochs) if self.tally is None else (steps, epochs, nccl)
-        readers = (symptoms, endings, collectives, starts)
-        try:
-            with open_log(path) as stream:
-                for line, asked in dispatch(stream, readers, rank_of(path), whole=whole):
-                    if 0 in asked:
-                        self.see(symptoms.read(line), number)
-                    if 1 in asked:
-                        ended += endings.read(line)
-                    if 2 in asked and len(self.collective_events) < _MOST:
-                        self.collective_events += collectives.read(line)
-                    if 3 in asked:
-                        self.starts += ((number, start) for start in starts.read(line))
-        finally:
-            # The lines before the damage are used.
-            ended = sorted([*steps.endings, *epochs.endings, *ended], key=lambda one: one.line)
-            self.endings += [(number, ending) for ending in ended]
-        self.counts += symptoms.counts
-        if self.tally is not None:
-            self.tally.add(nccl.tally)
-        self._again(path, number)
-
-    def _again(self, path: Path, number: int) -> None:
-        """Read a log with errors again, for the errors that the job survived, and for restarts."""
-        bad = [
-            one
-            for one in self.seen
-            if one.file == number and (one.fatal or cause_level(one) == ENDED)
-        ]
-        if not bad:
-            return
-        look = look_again(path, [one.sighting.line for one in bad])
-        self.inits = [sum(both) for both in zip(self.inits, look.inits, strict=True)]
-        self.starts += ((number, Start(kind=AGAIN, line=line)) for line in look.begins)
-        self.seen = [
-            replace(one, work_after=look.work_after.get(one.sighting.line, 0))
-            if one.file == number
-            else one
-            for one in self.seen
-        ]
-
-    def see(self, sightings: Iterable[Sighting], number: int) -> None:
-        for sighting in sightings:
-            signature = self.known.by_id[sighting.signature]
-            self.seen.append(OrderedSighting(sighting=sighting, signature=signature, file=number))
+def _read(observed: Observed, number: int, path: Path, tally: Tally | None) -> None:
+    """Add what one log shows; the lines before a damage are used."""
+    name, known = observed.sources[number], catalogue()
+    symptoms, collectives = SymptomReader(name, known), CollectiveReader(name)
+    marks, nccl = MarkReader(), TransportReader(name)
+    steps, epochs, ended = StepReader(), EpochReader(), list[Ending]()
+    whole = (steps, epochs) if tally is None else (steps, epochs, nccl)
+    readers = (symptoms, marks, collectives)
+    own: list[Sighting] = []
+    try:
+        with open_log(path) as stream:
+            for line, asked in dispatch(stream, readers, rank_of(path), whole=whole):
+                if 0 in asked:
+                    own += (replace(one, file=number) for one in symptoms.read(line))
+                for mark in marks.read(line) if 1 in asked else ():
+                    if isinstance(mark, Ending):
+                        ended.append(mark)
+                    else:
+                        observed.starts.append((number, mark))
+                if 2 in asked and len(observed.waits) + len(observed.progress) < _MOST:
+                    for event in collectives.read(line):
+                        if isinstance(event, Wait):
+                            observed.waits.append(event)
+                        else:
+                            observed.progress.append(event)
+    finally:
+        ended = sorted([*steps.endings, *epochs.endings, *ended], key=lambda one: one.line)
+        observed.endings += [(number, ending) for ending in ended]
+        observed.seen += own
+    observed.counts += symptoms.counts
+    if tally is not None:
+        tally.add(nccl.tally)
+    bad = [one.line for one in own if one.fatal or cause_level(one) == ENDED]
+    if not bad:
+        return
+    # Read again, for the errors that the job survived, and for restarts.
+    look = look_again(path, bad)
+    began, completed = observed.inits
+    observed.inits = began + look.inits[0], completed + look.inits[1]
+    observed.starts += ((number, Start(kind=AGAIN, line=line)) for line in look.begins)
+    observed.seen[len(observed.seen) - len(own) :] = [
+        replace(one, work_after=look.work_after.get(one.line, 0)) for one in own
+    ]
 
 
 def last_lines(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:

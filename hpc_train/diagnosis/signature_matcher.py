@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from hpc_train.diagnosis.signatures import Catalogue, Sighting, Signature, catalogue
 from hpc_train.diagnosis.tracebacks import (
     INSIDE,
-    FailedRank,
     Raised,
     Speaker,
     TorchrunReport,
@@ -82,14 +81,28 @@ class SymptomReader:
         entry = self._box.read(line)
         raised = self._tracebacks.read(line, entry.rank if entry else None)
         if entry is not None:
-            return self._of_entry(entry)
+            if entry.time:
+                self._clock.time(entry.time)
+            return Sighting(
+                of=self._known.by_id[RANK_FAILED],
+                source=self.source,
+                line=entry.line,
+                text=entry.text[:_TEXT],
+                rank=entry.rank,
+                node=entry.node,
+                time=entry.time,
+                groups=entry.groups,
+            )
         if raised is not None:
             return None if raised is INSIDE else self._of_exception(line, raised)
         return self._of_line(line)
 
     def _of_line(self, line: Line) -> Sighting | None:
-        if self._apart(line):
-            return self._forced(APART, line)
+        # A table of nccl-tests begins, of a process that found no other process.
+        if b"Rank " in line.raw or b"algbw" in line.raw:
+            hits = self._tests.read(line)
+            if any(isinstance(hit, Hit) and hit.variant == "apart" for hit in hits):
+                return self._forced(APART, line)
         speaker = speaker_of(line)
         if speaker in self._last_error:
             self._last_error.discard(speaker)
@@ -98,13 +111,6 @@ class SymptomReader:
             self._last_error.add(speaker)
             return None
         return self._match(line)
-
-    def _apart(self, line: Line) -> bool:
-        """Whether a table of nccl-tests begins, of a process that found no other process."""
-        if b"Rank " not in line.raw and b"algbw" not in line.raw:
-            return False
-        hits = self._tests.read(line)
-        return any(isinstance(hit, Hit) and hit.variant == "apart" for hit in hits)
 
     def _match(self, line: Line) -> Sighting | None:
         owners, single = self._known.owners, self._known.single
@@ -133,33 +139,19 @@ class SymptomReader:
         rank = raised.rank if sighting.rank is None or raised.rank is not None else sighting.rank
         return replace(sighting, groups=(*sighting.groups, *frame), rank=rank)
 
-    def _of_entry(self, entry: FailedRank) -> Sighting:
-        if entry.time:
-            self._clock.time(entry.time)
-        return Sighting(
-            signature=RANK_FAILED,
-            source=self.source,
-            line=entry.line,
-            text=entry.text[:_TEXT],
-            rank=entry.rank,
-            node=entry.node,
-            time=entry.time,
-            groups=entry.groups,
-        )
-
     def _sighting(
         self, signature: Signature, line: Line, stated: Mapping[str, str | None]
     ) -> Sighting:
         if self.counts[signature.id] >= _KEPT:
             # The sighting is only counted.
-            return Sighting(signature=signature.id, source=self.source, line=line.number, text="")
+            return Sighting(of=signature, source=self.source, line=line.number, text="")
         groups = {name: value for name, value in stated.items() if value is not None}
         rank = line.rank
         if rank is None and groups.get("rank", "").isdecimal():
             rank = int(groups["rank"])
         text = line.text.strip()
         return Sighting(
-            signature=signature.id,
+            of=signature,
             source=self.source,
             line=line.number,
             text=text[:_TEXT],
@@ -213,25 +205,18 @@ class Clock:
     def time(self, text: str) -> str | None:
         """Return the time in a line, as ISO 8601 text."""
         start = text[:_NEAR]
-        full = _FULL.search(start)
-        if full:
-            self._year = full["date"][:4]
-            return _iso(full["date"], full)
-        short = _GLOG.search(start)
-        if short is None or self._year is None or not 1 <= int(short["month"]) <= 12:
-            return None
-        return _iso(f"{self._year}-{int(short['month']):02}-{short['day']}", short)
+        if found := _FULL.search(start):
+            self._year, date = found["date"][:4], found["date"]
+        else:
+            found = _GLOG.search(start)
+            if found is None or self._year is None or not 1 <= int(found["month"]) <= 12:
+                return None
+            date = f"{self._year}-{int(found['month']):02}-{found['day']}"
+        part = found["part"]
+        return f"{date}T{found['time']}" + (f".{part}" if part else "")
 
 
 def node_of(text: str) -> str | None:
     """Return the host in a line of NCCL, Slurm or Open MPI."""
-    for pattern in _NODES:
-        match = pattern.search(text)
-        if match:
-            return match["node"]
-    return None
-
-
-def _iso(date: str, match: re.Match[str]) -> str:
-    part = match["part"]
-    return f"{date}T{match['time']}" + (f".{part}" if part else "")
+    matches = (pattern.search(text) for pattern in _NODES)
+    return next((match["node"] for match in matches if match), None)

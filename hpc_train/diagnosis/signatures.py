@@ -57,57 +57,61 @@ class Explanation(Value, frozen=True, kw_only=True):
     advice: ShortText
 
 
-class SignatureEntry(Explanation, frozen=True, kw_only=True):
-    """A signature as it is written in a file, below its id."""
+class _Conclusions(Value, frozen=True, kw_only=True):
+    schema: Literal[1]
+    conclusions: dict[str, Explanation]
 
-    group: Annotated[SignatureGroup, Meta(description="Section of the catalogue.")]
-    severity: Annotated[
-        LogSeverity, Meta(description="fatal ends a job; benign looks bad and does no harm.")
-    ]
-    role: Annotated[
-        SignatureRole,
-        Meta(description="consequence: it follows another failure, which is reported elsewhere."),
-    ] = "cause"
-    kind: Annotated[
-        SignatureKind,
-        Meta(
-            description="echo: what a rank says when another has failed; exit: how a process "
-            "ended; kill: it ended without a word; stop: somebody ended the job; general: any "
-            "error, if nothing more precise is known of the line."
-        ),
-    ] = "failure"
-    late: Annotated[
-        bool, Meta(description="The line comes when a step ends, long after the failure.")
-    ] = False
-    literals: Annotated[
-        tuple[Annotated[str, Meta(min_length=4, max_length=200)], ...],
-        Meta(description="Every line of it holds one of them; default: the text in the pattern."),
-    ] = ()
-    pattern: Annotated[
-        Annotated[str, Meta(min_length=1)] | Annotated[tuple[str, ...], Meta(min_length=1)],
-        Meta(description="Python regex that is searched in the line, or its parts in a list."),
-    ]
-    example: Annotated[str, Meta(min_length=1, description="What a log says, a line or more.")]
-    sources: Annotated[tuple[str, ...], Meta(description="Pages that document it.")] = ()
-    process: Annotated[
-        str, Meta(description="What the title calls a process whose exit code the line states.")
-    ] = ""
-    by_memory: Annotated[
-        dict[MemoryShortage, Explanation],
-        Meta(description="The explanation instead, for each kind of shortage of GPU memory."),
-    ] = field(default_factory=dict)
-    found_by: Annotated[
-        Composed | None, Meta(description="The reader of several lines that makes it.")
-    ] = None
+
+@cache
+def conclusions() -> Mapping[str, Explanation]:
+    """Return what is concluded from many lines, by id."""
+    return load_data("conclusions.yaml", _Conclusions).conclusions
+
+
+def concluded(name: str, **stated: object) -> Explanation:
+    """Return a conclusion, filled with what is known."""
+    one = conclusions()[name]
+    return Explanation(
+        title=one.title.format(**stated),
+        cause=one.cause.format(**stated),
+        advice=one.advice.format(**stated),
+    )
+
+
+class SignatureEntry(Explanation, frozen=True, kw_only=True):
+    """A signature as it is written in a file, below its id.
+
+    `severity`: fatal ends a job; benign looks bad and does no harm. `role`: a consequence follows
+    another failure, which is reported elsewhere. `kind`: an echo is what a rank says when another
+    has failed; exit: how a process ended; kill: it ended without a word; stop: somebody ended the
+    job; general: any error, if nothing more precise is known of the line. `late`: the line comes
+    when a step ends, long after the failure. `literals`: every line of it holds one of them;
+    default: the text in the pattern. `pattern`: Python regex that is searched in the line, or its
+    parts in a list. `example`: what a log says, a line or more. `sources`: pages that document it.
+    `process`: what the title calls a process whose exit code the line states. `by_memory`: the
+    explanation instead, for each kind of shortage of GPU memory. `found_by`: the reader of several
+    lines that makes it.
+    """
+
+    group: SignatureGroup
+    severity: LogSeverity
+    role: SignatureRole = "cause"
+    kind: SignatureKind = "failure"
+    late: bool = False
+    literals: tuple[Annotated[str, Meta(min_length=4, max_length=200)], ...] = ()
+    pattern: Annotated[str, Meta(min_length=1)] | Annotated[tuple[str, ...], Meta(min_length=1)]
+    example: Annotated[str, Meta(min_length=1)]
+    sources: tuple[str, ...] = ()
+    process: str = ""
+    by_memory: dict[MemoryShortage, Explanation] = field(default_factory=dict)
+    found_by: Composed | None = None
 
 
 class Signature(SignatureEntry, frozen=True, kw_only=True, dict=True):
     """One kind of failure, and the line that identifies it.
 
-    `literals`: every line of it holds at least one of them. `pattern` is searched in `Line.text`;
-    its named groups fill the `{name}` of `title`, where `{of_rank}` is ` of rank 3` or nothing (see
-    `explain`). `role`: whether the line is a cause of failure or a consequence. `example` is
-    text of a log, one line or more. `origin` is `hpctrain`, or `file:line` of a site's file.
+    The named groups of `pattern` fill the `{name}` of `title`, where `{of_rank}` is ` of rank 3` or
+    nothing (see `explain`). `origin` is `hpctrain`, or `file:line` of a site's file.
     """
 
     id: str
@@ -141,15 +145,22 @@ class Signature(SignatureEntry, frozen=True, kw_only=True, dict=True):
         return TimedPattern(self.pattern)
 
 
+_SLIGHT: frozenset[str] = frozenset({"filesystem", "software", "container"})
+# Output that a process may have buffered before it failed: two buffers [B].
+_BUFFERED = 2 * 8192
+
+
 class Sighting(Value, frozen=True, kw_only=True):
-    """A signature seen in a log.
+    """A signature seen in a log; `file` is the number of the log.
 
     `text` is the line, or a summary of the lines of a box or traceback, at most 500 characters.
-    `time` is ISO 8601 text without a zone, if the line has a time. `groups` are the named groups of
-    the pattern that matched; the groups of several lines are merged.
+    `time` is ISO 8601 text without a zone, if the line has a time; `when` that time or, without
+    one, that of the previous sighting in the file. `groups` are the named groups of the pattern
+    that matched; the groups of several lines are merged. `work_after` [B] is the amount of log
+    from its line to the last lines of work in the file.
     """
 
-    signature: str
+    of: Signature
     source: str
     line: int
     text: str
@@ -157,6 +168,32 @@ class Sighting(Value, frozen=True, kw_only=True):
     node: str | None = None
     time: str | None = None
     groups: tuple[tuple[str, str], ...] = ()
+    file: int = 0
+    when: str | None = None
+    work_after: int = 0
+
+    @property
+    def signature(self) -> str:
+        """Return the id of the signature."""
+        return self.of.id
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return its position: file, line."""
+        return self.file, self.line
+
+    @property
+    def fatal(self) -> bool:
+        """Whether a job cannot continue after it."""
+        return self.of.severity == "fatal" and not self.survived
+
+    @property
+    def survived(self) -> bool:
+        """Whether the work continued after it."""
+        # Printed by a tool of the job script, or by a library that has a fallback.
+        frame = "file" in dict(self.groups)
+        slight = self.of.group in _SLIGHT and not frame and self.rank is None
+        return self.work_after > (0 if slight else _BUFFERED)
 
 
 # Catalogue: all signatures in the order in which they are tried, those of a site first.
@@ -285,7 +322,6 @@ def read_own(path: Path) -> Iterator[Signature]:
     file, signatures = read_signatures(path)
     for signature in signatures:
         check(signature, file)
-        _check_own(signature, file)
         yield signature
 
 
@@ -309,69 +345,52 @@ def check(signature: Signature, file: Sourced[SignatureFile]) -> None:
         raise SignatureError(
             f"{place}: the id {signature.id!r} must be 3 to 80 lower-case letters, digits and _"
         )
-    groups = _check_pattern(signature, file)
-    _check_literals(signature, file)
-    _check_example(signature, file)
+    for key, text, hint in _mistakes(signature):
+        path = f"signatures.{signature.id}.{key}"
+        raise SignatureError(f"{file.near(path)}: {path}: {text}", hint)
+
+
+def _mistakes(signature: Signature) -> Iterator[tuple[str, str, str]]:
+    """Yield the key of each mistake, what is wrong, and what to do."""
+    if len(signature.pattern) > _LONGEST:
+        yield "pattern", f"is longer than {_LONGEST} characters", ""
+    try:
+        groups = set(TimedPattern(signature.pattern).groupindex)
+    except (re.error, OverflowError, RecursionError) as error:
+        yield "pattern", f"the regex cannot be read: {error}", ""
+        return
+    yield from _mistakes_in_literals(signature)
     for key in ("title", "cause", "advice"):
         for name in _NAME.findall(getattr(signature, key)):
             if name not in groups and name not in FILLED_IN:
                 known = ", ".join(sorted({*groups, *FILLED_IN}))
                 text = f"{{{name}}} is no group of the pattern{nearest(name, groups)}"
-                raise _error(signature, file, key, f"{text}; known: {known}")
-
-
-def _check_own(signature: Signature, file: Sourced[SignatureFile]) -> None:
-    """Refuse features that only signatures of the package may use."""
-    if taken := sorted(_TAKEN.intersection(signature.compiled.groupindex)):
-        text = f"the group {taken[0]!r} is filled from tracebacks; call it something else"
-        raise _error(signature, file, "pattern", text)
+                yield key, f"{text}; known: {known}", ""
+    if signature.origin == PACKAGED:
+        return
+    for taken in sorted(_TAKEN & groups):
+        text = f"the group {taken!r} is filled from tracebacks; call it something else"
+        yield "pattern", text, ""
     if signature.found_by is not None:
         text = "only hpctrain's own code makes a signature of several lines; leave this key out"
-        raise _error(signature, file, "found_by", text)
+        yield "found_by", text, ""
 
 
-def _check_pattern(signature: Signature, file: Sourced[SignatureFile]) -> set[str]:
-    """Return the named groups of the pattern."""
-    if len(signature.pattern) > _LONGEST:
-        raise _error(signature, file, "pattern", f"is longer than {_LONGEST} characters")
-    try:
-        groups = set(TimedPattern(signature.pattern).groupindex)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise _error(signature, file, "pattern", f"the regex cannot be read: {error}") from None
-    return groups
-
-
-def _check_literals(signature: Signature, file: Sourced[SignatureFile]) -> None:
-    if not signature.literals or min(len(one.encode()) for one in signature.literals) < _LEAST:
-        raise _error(
-            signature,
-            file,
-            "pattern",
-            f"the regex has no text of {_LEAST} characters or more that every match holds",
-            "logs are searched for it first; name it: literals: ['quota daemon']",
-        )
-    for number, literal in enumerate(signature.literals):
+def _mistakes_in_literals(signature: Signature) -> Iterator[tuple[str, str, str]]:
+    literals = signature.literals
+    if not literals or min(len(one.encode()) for one in literals) < _LEAST:
+        text = f"the regex has no text of {_LEAST} characters or more that every match holds"
+        hint = "logs are searched for it first; name it: literals: ['quota daemon']"
+        yield "pattern", text, hint
+    for number, literal in enumerate(literals):
         if set(literal) & set("\r\n"):
-            raise _error(signature, file, f"literals.{number}", "must stand on one line")
-
-
-def _check_example(signature: Signature, file: Sourced[SignatureFile]) -> None:
-    if signature.found_by is not None:
-        return
+            yield f"literals.{number}", "must stand on one line", ""
     lines = signature.example.splitlines()
-    held = [line for line in lines if any(literal in line for literal in signature.literals)]
-    if not held:
-        shown = ", ".join(map(repr, signature.literals))
-        raise _error(signature, file, "example", f"holds none of the literals {shown}")
-    if not any(map(signature.search, held)):
-        raise _error(signature, file, "example", f"the pattern does not match {held[0]!r}")
-
-
-def _error(
-    signature: Signature, file: Sourced[SignatureFile], key: str, text: str, hint: str = ""
-) -> SignatureError:
-    path = f"signatures.{signature.id}.{key}"
-    return SignatureError(f"{file.near(path)}: {path}: {text}", hint)
+    held = [line for line in lines if any(literal in line for literal in literals)]
+    if signature.found_by is None and not held:
+        yield "example", f"holds none of the literals {', '.join(map(repr, literals))}", ""
+    elif signature.found_by is None and not any(map(signature.search, held)):
+        yield "example", f"the pattern does not match {held[0]!r}", ""
 
 
 # Sighting -> title, cause and advice, filled with the values of the line; exit codes.
@@ -390,54 +409,36 @@ _SMALL = 0.05
 _ROUNDING = 1.02
 
 
-class Ended(Value, frozen=True, kw_only=True):
-    """How a process ended, in words; `how` continues a sentence after the name of the process."""
+class _Codes(Value, frozen=True, kw_only=True):
+    """How a process ended with one of some codes; `how` continues a sentence after its name.
+
+    `crash`: a signal that is not sent to end a job.
+    """
 
     how: str
     cause: str
     advice: str
-
-
-class _Codes(Ended, frozen=True, kw_only=True):
-    """The meaning of some codes; `crash`: a signal that is not sent to end a job."""
-
-    codes: tuple[str, ...]
+    codes: tuple[str, ...] = ()
     crash: bool = False
 
 
-class _File(Value, frozen=True, kw_only=True):
+class _ExitCodes(Value, frozen=True, kw_only=True):
     schema: Literal[1]
     exit_codes: tuple[_Codes, ...]
-    other: Ended
+    other: _Codes
 
 
 @cache
-def _file() -> _File:
-    return load_data("exit_codes.yaml", _File)
-
-
-@cache
-def _by_code() -> dict[str, _Codes]:
-    return {code: row for row in _file().exit_codes for code in row.codes}
-
-
-def ended(exit_code: str) -> Ended:
-    """Return what an exit code means."""
-    known = _by_code().get(exit_code)
-    if known is not None:
-        return known
-    other = _file().other
-    return Ended(
-        how=other.how.replace("{exit_code}", exit_code),
-        cause=other.cause,
-        advice=other.advice.replace("{exit_code}", exit_code),
-    )
+def _exit_codes() -> tuple[dict[str, _Codes], _Codes]:
+    """Return the meaning of each known code, and of all others."""
+    file = load_data("exit_codes.yaml", _ExitCodes)
+    return {code: row for row in file.exit_codes for code in row.codes}, file.other
 
 
 def is_crash(exit_code: str) -> bool:
     """Whether a process was killed or crashed without a message."""
-    known = _by_code().get(exit_code)
-    return known is not None and known.crash
+    known, _ = _exit_codes()
+    return exit_code in known and known[exit_code].crash
 
 
 def explain(signature: Signature, sighting: Sighting) -> Explanation:
@@ -481,8 +482,10 @@ def _how_it_ended(process: str, groups: Mapping[str, str]) -> Explanation | None
     code = f"-{by_signal}" if by_signal else groups.get("exitcode")
     if not code:
         return None
-    end = ended(code)
-    return Explanation(title=f"{process} {end.how}", cause=end.cause, advice=end.advice)
+    known, other = _exit_codes()
+    end = known.get(code, other)
+    how, advice = (text.replace("{exit_code}", code) for text in (end.how, end.advice))
+    return Explanation(title=f"{process} {how}", cause=end.cause, advice=advice)
 
 
 def size(text: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from hpc_train.base.value import Value
@@ -55,17 +56,17 @@ INSIDE = Raised("", "", "", "", None, ignored=True)
 """A line within a traceback."""
 
 
+@dataclass
 class _Open:
-    def __init__(self, depth: int, rank: int | None, *, ignored: bool) -> None:
-        self.depth = depth
-        self.rank = rank
-        self.ignored = ignored
-        self.frame = ("", "")
-        self.code = ""
-        self.caller = ""
-        self.lines = 0
-        self.strangers = 0
-        self.inside = False
+    depth: int
+    rank: int | None
+    ignored: bool
+    frame: tuple[str, str] = ("", "")
+    code: str = ""
+    caller: str = ""
+    lines: int = 0
+    strangers: int = 0
+    inside: bool = False
 
 
 class Tracebacks:
@@ -108,7 +109,10 @@ class Tracebacks:
                 opened.code = text.strip()[:_CODE]
             opened.inside = opened.inside or bool(text)
             part: Raised | None = INSIDE
-        elif _is_exception(text.strip(), opened):
+        elif _SURE.match(text.strip()) or (
+            # Any other name only directly below a frame: `Epoch: 3` may come from another rank.
+            opened.inside and opened.frame[0] and _LIKELY.match(text.strip())
+        ):
             del self._open[speaker]
             place = ":".join(opened.frame)
             caller = opened.caller if opened.caller != place else ""
@@ -128,13 +132,6 @@ def speaker_of(line: Line) -> Speaker:
     """Return the rank, task or host that wrote a line, by its prefixes."""
     prefix = line.prefix
     return prefix.rank, prefix.local, prefix.task
-
-
-def _is_exception(text: str, opened: _Open) -> bool:
-    if _SURE.match(text):
-        return True
-    # Any other name only directly below a frame: `Epoch: 3` may come from another rank.
-    return opened.inside and bool(opened.frame[0]) and bool(_LIKELY.match(text))
 
 
 def _depth(text: str) -> int:
@@ -227,7 +224,7 @@ def _entry(fields: dict[str, str], line: int, *, first: bool) -> FailedRank | No
     rank, code = _RANK.match(fields.get("rank", "")), _EXIT.match(fields.get("exitcode", ""))
     if rank is None or code is None:
         return None
-    message = fields.get("traceback") or fields.get("msg", "")
+    message, host = fields.get("traceback") or fields.get("msg", ""), fields.get("host")
     suffix = "" if message.startswith(_NOTHING) else f"; {message}"
     signal = _SIGNAL.match(message)
     groups = {
@@ -239,7 +236,6 @@ def _entry(fields: dict[str, str], line: int, *, first: bool) -> FailedRank | No
         "error_file": fields.get("error_file", ""),
         "root": "yes" if first else "",
     }
-    host = fields.get("host")
     where = f" on {host}" if host else ""
     return FailedRank(
         line=line,

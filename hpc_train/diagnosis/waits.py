@@ -14,14 +14,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any
-
-from msgspec.structs import replace
+from typing import Any, NamedTuple
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
 from hpc_train.diagnosis.diagnosis import Evidence
+from hpc_train.diagnosis.signatures import Explanation, concluded
 from hpc_train.logs.line import Line
 
 _WAIT = re.compile(
@@ -82,37 +81,28 @@ class CollectiveReader:
     def read(self, line: Line) -> Iterator[Wait | Progress]:
         """Yield the timeout or the progress that a line reports."""
         text = line.text
-        wait = _WAIT.search(text)
-        if wait is not None:
-            yield self._wait(line, wait)
-        last = _LAST.search(text)
-        if last is not None:
-            yield self._progress(line, last)
-
-    def _wait(self, line: Line, match: re.Match[str]) -> Wait:
-        ran = _RAN.search(line.text, match.end())
-        sizes = f"{match['numel_in']} in, {match['numel_out']} out" if match["numel_in"] else ""
-        return Wait(
-            rank=_rank(line, match["rank"]),
-            number=None if match["seq"] is None else int(match["seq"]),
-            op=match["op"],
-            sizes=sizes,
-            ran_s=int(ran[1]) / 1000 if ran else None,
-            source=self._source,
-            line=line.number,
-        )
-
-    def _progress(self, line: Line, match: re.Match[str]) -> Progress:
-        group, at = _GROUP.search(line.text), _AT.search(line.text)
-        return Progress(
-            rank=_rank(line, group["rank"] if group else None),
-            group=group["group"] if group else "",
-            enqueued=int(match["enqueued"]),
-            completed=int(match["completed"]),
-            stuck=int(at[1]) if at else None,
-            source=self._source,
-            line=line.number,
-        )
+        if wait := _WAIT.search(text):
+            ran, numel = _RAN.search(text, wait.end()), wait["numel_in"]
+            yield Wait(
+                rank=_rank(line, wait["rank"]),
+                number=None if wait["seq"] is None else int(wait["seq"]),
+                op=wait["op"],
+                sizes=f"{numel} in, {wait['numel_out']} out" if numel else "",
+                ran_s=int(ran[1]) / 1000 if ran else None,
+                source=self._source,
+                line=line.number,
+            )
+        if last := _LAST.search(text):
+            group, at = _GROUP.search(text), _AT.search(text)
+            yield Progress(
+                rank=_rank(line, group["rank"] if group else None),
+                group=group["group"] if group else "",
+                enqueued=int(last["enqueued"]),
+                completed=int(last["completed"]),
+                stuck=int(at[1]) if at else None,
+                source=self._source,
+                line=line.number,
+            )
 
 
 def _rank(line: Line, stated: str | None) -> int | None:
@@ -182,7 +172,7 @@ def read_dump(path: Path, source: str) -> FlightDump:
     except OSError as error:
         raise LogParseError(f"{source}: it cannot be read: {error.strerror}") from error
     try:
-        return _dump(_decoded(content), int(number[1]), source)
+        return _dump(content, int(number[1]), source)
     except _FunctionError as error:
         raise LogParseError(f"{source}: no dump of torch's flight recorder: {error}") from error
     except _DAMAGED as error:
@@ -194,16 +184,9 @@ def read_dump(path: Path, source: str) -> FlightDump:
 
 # What a damaged pickle or JSON raises, and values of another form.
 _DAMAGED = (
-    pickle.UnpicklingError,
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+    pickle.UnpicklingError, ArithmeticError, AttributeError, EOFError, LookupError, MemoryError,
+    RecursionError, TypeError, ValueError,
+)  # fmt: skip
 
 
 class _FunctionError(pickle.UnpicklingError):
@@ -217,16 +200,21 @@ class _Plain(pickle.Unpickler):
         raise _FunctionError(f"it names {module}.{name}, which is not loaded")
 
 
-def _decoded(content: bytes) -> Mapping[str, Any]:
+def _dump(content: bytes, rank: int, source: str) -> FlightDump:
     found = json.loads(content) if content[:1] == b"{" else _Plain(BytesIO(content)).load()
-    if not isinstance(found, dict):
-        raise TypeError("it is no mapping")
-    return found
-
-
-def _dump(found: Mapping[str, Any], rank: int, source: str) -> FlightDump:
     entries = found.get("entries", ())
-    operations = tuple(_operation(entry) for entry in entries if not entry.get("is_p2p"))
+    operations = tuple(
+        Operation(
+            group=str(entry["process_group"][0]),
+            number=int(entry["collective_seq_id"]),
+            name=str(entry["profiling_name"]).rpartition(":")[2],
+            sizes=", ".join("x".join(map(str, size)) or "1" for size in entry["input_sizes"]),
+            open=_is_open(entry),
+            place=_place(entry.get("frames", ())),
+        )
+        for entry in entries
+        if not entry.get("is_p2p")
+    )
     enqueued: dict[str, int] = {}
     for one in operations:
         enqueued[one.group] = max(one.number, enqueued.get(one.group, 0))
@@ -236,21 +224,13 @@ def _dump(found: Mapping[str, Any], rank: int, source: str) -> FlightDump:
         operations=operations,
         enqueued=enqueued,
         groups={
-            str(name): (str(group["desc"]), _ranks(group["ranks"]))
+            str(name): (
+                str(group["desc"]),
+                tuple(int(word) for word in re.findall(r"\d{1,7}", str(group["ranks"]))),
+            )
             for name, group in found["pg_config"].items()
         },
         exchanging=any(_is_open(entry) for entry in entries if entry.get("is_p2p")),
-    )
-
-
-def _operation(entry: Mapping[str, Any]) -> Operation:
-    return Operation(
-        group=str(entry["process_group"][0]),
-        number=int(entry["collective_seq_id"]),
-        name=str(entry["profiling_name"]).rpartition(":")[2],
-        sizes=", ".join("x".join(map(str, size)) or "1" for size in entry["input_sizes"]),
-        open=_is_open(entry),
-        place=_place(entry.get("frames", ())),
     )
 
 
@@ -267,10 +247,6 @@ def _place(frames: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def _ranks(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in re.findall(r"\d{1,7}", str(text)))
-
-
 # Timeouts of a collective on all ranks -> the rank that did not join it, or the cause.
 
 # A job that hangs in one of its first collectives has never communicated.
@@ -279,13 +255,15 @@ _FIRST = 20
 _DEFAULT = "0"
 
 
-class Hang(Value, frozen=True, kw_only=True):
+class Hang(Explanation, frozen=True, kw_only=True):
     """The explanation of a collective that timed out; `late` are the ranks that did not join."""
 
-    title: str
-    cause: str
-    advice: str
     late: tuple[int, ...] = ()
+
+
+def _hang(name: str, late: Sequence[int] = (), **stated: object) -> Hang:
+    why = concluded(name, of_late=listed(late).lower(), **stated)
+    return Hang(title=why.title, cause=why.cause, advice=why.advice, late=tuple(late))
 
 
 def explain_hang(
@@ -351,14 +329,7 @@ def _mismatch(together: Mapping[int, Wait]) -> Hang | None:
     sides = "; ".join(f"{listed(sorted(ranks))}: {kind}" for kind, ranks in kinds.items())
     few = min(kinds.values(), key=len)
     number = next(iter(together.values())).number
-    return Hang(
-        title=f"The ranks called {what} at the same place ({number}): {sides}",
-        cause="the program takes another way on some ranks (an `if rank`, a data-dependent branch, "
-        "an uneven number of batches), so that their collectives do not fit together",
-        advice="make every rank call the same collectives in the same order; "
-        "TORCH_DISTRIBUTED_DEBUG=DETAIL names the first call that differs",
-        late=tuple(sorted(few)),
-    )
+    return _hang("hang_mismatch", sorted(few), what=what, number=number, sides=sides)
 
 
 def _apart(chief: Wait, first: Mapping[int, Wait], progress: Sequence[Progress]) -> Hang | None:
@@ -375,15 +346,14 @@ def _apart(chief: Wait, first: Mapping[int, Wait], progress: Sequence[Progress])
     others = sorted(wait.rank for wait in ahead if wait.rank is not None)
     if not late or len(late) > len(others):
         return None
-    next_one = min(wait.number or 0 for wait in ahead)
-    return Hang(
-        title=f"{listed(late)} stood in {_name(chief)}, {listed(others).lower()} "
-        f"{'was' if len(others) == 1 else 'were'} at {next_one} or later",
-        cause="the ranks did not call the same number of collectives: one took fewer batches, left "
-        "a loop early or skipped a step",
-        advice=f"look at what {listed(late).lower()} did last; give all ranks the same number of "
-        "batches (drop_last, a sampler that pads, join() of DistributedDataParallel)",
-        late=tuple(late),
+    verb = "was" if len(others) == 1 else "were"
+    return _hang(
+        "hang_apart",
+        late,
+        ranks=listed(late),
+        what=_name(chief),
+        others=f"{listed(others).lower()} {verb}",
+        next=min(wait.number or 0 for wait in ahead),
     )
 
 
@@ -400,15 +370,7 @@ def _behind(chief: Wait, group: Sequence[Progress], waiting: set[int], waited: s
     )
     if not late:
         return None
-    last = max(reached[rank] for rank in late)
-    return Hang(
-        title=f"{waited}, and {listed(late).lower()} did not come: last enqueued {last}",
-        cause="a rank does something else while the others communicate: slow reading or writing, "
-        "evaluation or saving on one rank, an exception that is caught, a loop of another length",
-        advice=f"look at what {listed(late).lower()} did last (py-spy dump, its own log); let all "
-        "ranks take the same number of steps, or raise the timeout of init_process_group",
-        late=tuple(late),
-    )
+    return _hang("hang_behind", late, waited=waited, last=max(reached[rank] for rank in late))
 
 
 def _absent(
@@ -423,14 +385,7 @@ def _absent(
     everybody = {one.group for one in group} <= {"", _DEFAULT}
     if not silent or len(silent) >= len(heard) or not everybody:
         return None
-    return Hang(
-        title=f"{waited}; {listed(silent).lower()} reported no timeout",
-        cause="a rank that does not wait has not come: it died, hangs in its own code, or its node "
-        "is gone",
-        advice=f"look at the end of the log of {listed(silent).lower()} and at its node "
-        "(dmesg, sacct, nvidia-smi)",
-        late=tuple(silent),
-    )
+    return _hang("hang_absent", silent, waited=waited)
 
 
 def _everyone(
@@ -444,23 +399,8 @@ def _everyone(
         where += "so who did not come is not known; "
     else:
         where = "all ranks wait in the same collective; "
-    if not started and (most is None or most <= _FIRST):
-        return Hang(
-            title=f"{waited}, one of the first of the job: the ranks do not reach one another",
-            cause=where + "at the start this is mostly the transport: IOMMU or ACS, a firewall, a "
-            "wrong interface, peer access between GPUs, or a rank that never came so far",
-            advice="run again with NCCL_DEBUG=INFO and look at the channels; try NCCL_P2P_DISABLE=1"
-            " (one node) or NCCL_IB_DISABLE=1 (several), and set NCCL_SOCKET_IFNAME; without "
-            "them again once the cause is found",
-        )
-    return Hang(
-        title=f"{waited}, long after the start",
-        cause=where + "after many good ones this is mostly a rank that is slow (reading, saving, "
-        "evaluation) or a node or link that has died",
-        advice="look for the rank that is late (py-spy dump, TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and "
-        "TORCH_NCCL_DUMP_ON_TIMEOUT=1), for dead nodes (sacct, dmesg) and link errors; raise the "
-        "timeout of init_process_group only for work that is known to be long",
-    )
+    is_first = not started and (most is None or most <= _FIRST)
+    return _hang("hang_at_start" if is_first else "hang_later", waited=waited, where=where)
 
 
 def listed(ranks: Sequence[int]) -> str:
@@ -498,7 +438,7 @@ def explain_dumps(
     return hang, tuple(last_words(dumps, stuck))[:_SHOWN]
 
 
-class Stuck(Value, frozen=True, kw_only=True):
+class Stuck(NamedTuple):
     """The collective `number` of a group, which the ranks `waiting` enqueued and `late` did not."""
 
     group: str
@@ -514,14 +454,17 @@ def stuck_in(dumps: Sequence[FlightDump]) -> Stuck | None:
     that waits for a send or receive: it is not among `late`. Without another late rank, the dumps
     do not tell: None.
     """
-    found = list(_each_stuck(dumps))
     exchanging = {one.rank for one in dumps if one.exchanging}
     busy = exchanging | {one.rank for one in dumps if any(op.open for op in one.operations)}
-    stuck = min(found, key=lambda one: (not one.late, bool(busy & set(one.late))), default=None)
+    stuck = min(
+        _each_stuck(dumps),
+        key=lambda one: (not one.late, bool(busy & set(one.late))),
+        default=None,
+    )
     if stuck is None or not exchanging & set(stuck.late):
         return stuck
     late = tuple(rank for rank in stuck.late if rank not in exchanging)
-    return replace(stuck, late=late) if late else None
+    return stuck._replace(late=late) if late else None
 
 
 def _each_stuck(dumps: Sequence[FlightDump]) -> Iterator[Stuck]:
@@ -533,73 +476,55 @@ def _each_stuck(dumps: Sequence[FlightDump]) -> Iterator[Stuck]:
         ]
         reached = {one.rank: one.enqueued.get(group, 0) for one in members}
         every = min(reached.values())
-        ended = _ended(members, group)
-        left = (one for one in _open(members, group) if one > every or one not in ended)
-        number = min(left, default=every + 1)
+        own = [op for one in members for op in one.operations if op.group == group]
+        # Where all take part, a collective that ended on a rank ends on the others, which note it
+        # a while later.
+        ended = {op.number for op in own if not op.open}
+        left = {op.number for op in own if op.open}
+        number = min((n for n in left if n > every or n not in ended), default=every + 1)
         waiting = tuple(sorted(rank for rank, last in reached.items() if last >= number))
         if waiting:
-            late = tuple(sorted(set(reached) - set(waiting)))
-            yield Stuck(group=group, number=number, waiting=waiting, late=late)
-
-
-def _open(dumps: Sequence[FlightDump], group: str) -> Iterator[int]:
-    for one in dumps:
-        yield from (op.number for op in one.operations if op.open and op.group == group)
-
-
-def _ended(dumps: Sequence[FlightDump], group: str) -> set[int]:
-    """Return the collectives that ended on a rank: where all take part, they end on the others.
-
-    A rank notes the end of a collective a while after it.
-    """
-    return {
-        op.number for one in dumps for op in one.operations if op.group == group and not op.open
-    }
+            yield Stuck(group, number, waiting, tuple(sorted(set(reached) - set(waiting))))
 
 
 def waits_of(
     dumps: Sequence[FlightDump], stuck: Stuck
 ) -> tuple[tuple[Wait, ...], tuple[Progress, ...]]:
     """Return what the ranks of the group would have printed of it."""
-    waits, progress = [], []
-    for dump in dumps:
-        operation = operation_of(dump, stuck)
-        if operation is not None:
-            waits.append(_wait(dump, operation))
-        if dump.rank in (*stuck.waiting, *stuck.late):
-            progress.append(
-                Progress(
-                    rank=dump.rank,
-                    group=stuck.group,
-                    enqueued=dump.enqueued.get(stuck.group, 0),
-                    completed=stuck.number - 1,
-                    stuck=stuck.number,
-                    source=dump.source,
-                    line=0,
-                )
-            )
-    return tuple(waits), tuple(progress)
-
-
-def _wait(dump: FlightDump, operation: Operation) -> Wait:
-    return Wait(
-        rank=dump.rank,
-        number=operation.number,
-        # As the watchdog writes it: ALLREDUCE.
-        op=operation.name.replace("_", "").upper(),
-        sizes=operation.sizes,
-        ran_s=None,
-        source=dump.source,
-        line=0,
+    waits = tuple(
+        Wait(
+            rank=dump.rank,
+            number=operation.number,
+            # As the watchdog writes it: ALLREDUCE.
+            op=operation.name.replace("_", "").upper(),
+            sizes=operation.sizes,
+            ran_s=None,
+            source=dump.source,
+            line=0,
+        )
+        for dump in dumps
+        if (operation := operation_of(dump, stuck)) is not None
     )
+    progress = tuple(
+        Progress(
+            rank=dump.rank,
+            group=stuck.group,
+            enqueued=dump.enqueued.get(stuck.group, 0),
+            completed=stuck.number - 1,
+            stuck=stuck.number,
+            source=dump.source,
+            line=0,
+        )
+        for dump in dumps
+        if dump.rank in (*stuck.waiting, *stuck.late)
+    )
+    return waits, progress
 
 
 def operation_of(dump: FlightDump, stuck: Stuck) -> Operation | None:
     """Return the collective as one rank enqueued it."""
-    for one in dump.operations:
-        if (one.group, one.number) == (stuck.group, stuck.number):
-            return one
-    return None
+    wanted = (stuck.group, stuck.number)
+    return next((one for one in dump.operations if (one.group, one.number) == wanted), None)
 
 
 def last_words(dumps: Sequence[FlightDump], stuck: Stuck) -> Iterator[Evidence]:

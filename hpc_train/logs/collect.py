@@ -10,24 +10,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from hpc_train.base import registry
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
+from hpc_train.logs.formats.formats import maker, own_formats
 from hpc_train.logs.line_dispatch import Mark
 from hpc_train.logs.log_file import log_files, readable
 from hpc_train.logs.read_log import (
     GUESSING,
     LineSample,
     Log,
-    MeasuredRun,
     ParseStats,
     Wanted,
-    maker,
     parsers_of,
     read,
+    read_run,
 )
 from hpc_train.logs.record import Pack, Record
 from hpc_train.logs.record_index import Index
@@ -75,9 +75,14 @@ def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -
         UnknownNameError: no such parser.
         LogParseError: the prefix is invalid, or has other groups.
     """
-    _check_prefix(prefix)
+    try:
+        groups = set(TimedPattern(prefix).groupindex) if prefix else set[str]()
+    except (re.error, OverflowError, RecursionError) as failure:
+        raise LogParseError(f"--prefix: {failure}", _PREFIX_HINT) from None
+    if unknown := sorted(groups - PREFIX_GROUPS):
+        raise LogParseError(f"--prefix: unknown group {', '.join(unknown)}", _PREFIX_HINT)
     names = (
-        tuple(n for n in registry.names("parsers") if n != GUESSING)
+        tuple(n for n in (*own_formats(), *registry.names("parsers")) if n != GUESSING)
         if parser == "auto"
         else (parser,)
     )
@@ -90,21 +95,14 @@ def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -
     return Wanted(names, prefix, tuple(patterns), usual, guessing)
 
 
-def _check_prefix(pattern: str) -> None:
-    if not pattern:
-        return
-    try:
-        groups = set(TimedPattern(pattern).groupindex)
-    except (re.error, OverflowError, RecursionError) as failure:
-        raise LogParseError(f"--prefix: {failure}", _PREFIX_HINT) from None
-    if groups - PREFIX_GROUPS:
-        unknown = ", ".join(sorted(groups - PREFIX_GROUPS))
-        raise LogParseError(f"--prefix: unknown group {unknown}", _PREFIX_HINT)
-
-
 def logs_of(run: str, paths: Sequence[Path], root: Path | None = None) -> list[Log]:
     """Return the log files of one run."""
-    return [Log(run, path, _source(path, root)) for path in log_files(paths)]
+    logs = []
+    for path in log_files(paths):
+        inside = root is not None and path.is_relative_to(root)
+        name = path.relative_to(root) if root is not None and inside else path
+        logs.append(Log(run, path, readable(name.as_posix())))
+    return logs
 
 
 def records_of(
@@ -131,20 +129,23 @@ def packs_in(
 def each_once(
     logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
 ) -> Iterator[Pack]:
-    """Yield records as `packs_in` does; damage is counted, without warnings."""
-    yield from possible(_once(logs, wanted, census, index), census)
+    """Yield records as `packs_in` does; damage is counted, without warnings.
 
-
-def _once(
-    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
-) -> Iterator[Pack]:
-    """Yield each measurement once, however many ranks printed it."""
+    Each measurement is yielded once, however many ranks printed it.
+    """
     once: set[tuple[str, str, str, str, float]] = set()
     empty = True
-    for pack in _all(logs, wanted, census, index):
-        again = _again(pack, once)
-        empty = empty and len(again) == len(pack)
-        yield pack.without(again) if again else pack
+
+    def of_log(log: Log) -> Iterator[Pack]:
+        if index is not None:
+            return index.packs(log, census)
+        return read(log, parsers_of(wanted), wanted.prefix, census, Mark())
+
+    for _, own in groupby(logs, lambda log: log.run):
+        for pack in read_run(tuple(own), wanted, census, of_log):
+            again = _again(pack, once)
+            empty = empty and len(again) == len(pack)
+            yield from possible([pack.without(again) if again else pack], census)
     if empty and logs and len(census.failed) >= len(logs):
         more = f"; {len(logs) - 1} more cannot be read either" if len(logs) > 1 else ""
         raise LogParseError(next(iter(census.failed.values())) + more)
@@ -166,20 +167,6 @@ def _again(pack: Pack, once: set[tuple[str, str, str, str, float]]) -> set[int]:
     return again
 
 
-def _all(
-    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
-) -> Iterator[Pack]:
-    for _, own in groupby(logs, lambda log: log.run):
-        run = MeasuredRun(tuple(own), wanted)
-        for log in run.logs:
-            if index is not None:
-                packs = index.packs(log, census)
-            else:
-                packs = read(log, parsers_of(wanted), wanted.prefix, census, Mark())
-            yield from run.noted(packs)
-        yield from run.guessed(census)
-
-
 def _warn(log: Log, census: ParseStats) -> None:
     if log.source in census.failed:
         _log.warning("%s", census.failed[log.source])
@@ -187,12 +174,6 @@ def _warn(log: Log, census: ParseStats) -> None:
         are = "line is" if number == 1 else "lines are"
         where = log.source if log.source.endswith(log.run) else f"{log.run}: {log.source}"
         _log.warning("%s: %d %s cut, written over or without a number", where, number, are)
-
-
-def _source(path: Path, root: Path | None) -> str:
-    if root is not None and path.is_relative_to(root):
-        path = path.relative_to(root)
-    return readable(path.as_posix())
 
 
 # Records -> those with possible values; the others are refused and counted.
@@ -216,63 +197,39 @@ _AMOUNTS = frozenset({"memory", "power", "energy"})
 _LEAST, _MOST = 5e-324, sys.float_info.max
 
 
-class _Check(NamedTuple):
-    """The range of possible values, and the error for others; most metrics have no limits."""
-
-    low: float
-    high: float
-    wrong: str
-
-
-_ANY = _Check(-math.inf, math.inf, "")
-
-
 def possible(packs: Iterable[Pack], census: ParseStats) -> Iterator[Pack]:
     """Yield the records whose value is possible, in their order; `census` counts the others."""
     for pack in packs:
-        wrong = _out_of_range(pack)
-        for place, reason in wrong.items():
-            _refuse(pack, place, reason, census)
-        sound = pack.without(wrong) if wrong else pack
+        limits = [_limits(kind.metric, kind.unit) for kind in pack.kinds]
+        bounds = [(low, high) for low, high, _ in limits]
+        cells = enumerate(zip(pack.kind, pack.value, strict=True))
+        wrong = [
+            place
+            for place, (kind, value) in cells
+            if not bounds[kind][0] <= value <= bounds[kind][1] and limits[kind][2]
+        ]
+        for place in wrong:
+            kind, value = pack.kinds[pack.kind[place]], f"{pack.value[place]:g}"
+            name = f"{kind.run}: {kind.metric} {limits[pack.kind[place]][2]}"
+            seen = LineSample(kind.source, pack.line[place], value, 0)
+            census.refused.setdefault(name, seen).lines += 1
+        sound = pack.without(set(wrong)) if wrong else pack
         if len(sound):
             yield sound
 
 
-def _out_of_range(pack: Pack) -> dict[int, str]:
-    """Return the positions of impossible values, each with the error."""
-    checks = [_check(kind.metric, kind.unit) for kind in pack.kinds]
-    bounds = [(check.low, check.high) for check in checks]
-    cells = enumerate(zip(pack.kind, pack.value, strict=True))
-    outside = [
-        (place, checks[kind].wrong)
-        for place, (kind, value) in cells
-        if not bounds[kind][0] <= value <= bounds[kind][1]
-    ]
-    return {place: wrong for place, wrong in outside if wrong}
-
-
 @lru_cache(maxsize=1024)
-def _check(metric: str, unit: str) -> _Check:
-    """Return the check of a metric."""
+def _limits(metric: str, unit: str) -> tuple[float, float, str]:
+    """Return the range of possible values, and the error for others; most have no limits."""
     if metric in FRACTIONS:
-        return _Check(0.0, 1.0, "is not from 0 to 1")
+        return 0.0, 1.0, "is not from 0 to 1"
     if metric in _AMOUNTS:
-        return _Check(0.0, 1e100, "is not from 0 to 1e100")
+        return 0.0, 1e100, "is not from 0 to 1e100"
     if metric in _POSITIVE:
-        return _Check(_LEAST, _MOST, "is not above 0 and finite")
+        return _LEAST, _MOST, "is not above 0 and finite"
     if unit in _TIMES or unit.endswith("/s"):
-        return _Check(0.0, _MOST, "is negative or not finite")
-    return _ANY
-
-
-def _refuse(pack: Pack, place: int, wrong: str, census: ParseStats) -> None:
-    kind, value = pack.kinds[pack.kind[place]], pack.value[place]
-    name = f"{kind.run}: {kind.metric} {wrong}"
-    seen = census.refused.get(name)
-    if seen is None:
-        census.refused[name] = LineSample(kind.source, pack.line[place], f"{value:g}")
-    else:
-        seen.lines += 1
+        return 0.0, _MOST, "is negative or not finite"
+    return -math.inf, math.inf, ""
 
 
 _WHY = (

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import IO
 
 from hpc_train.base.errors import LogParseError
+from hpc_train.base.file_kinds import Unpacker
 
 MARK = "tfevents"
 _LENGTH = struct.Struct("<Q")
@@ -24,14 +26,10 @@ _LARGEST = 1 << 20
 _CONTROLS = dict.fromkeys((*range(32), *range(127, 160), 0x2028, 0x2029), " ")
 
 
-class _Source(Protocol):
-    def read(self, size: int = -1, /) -> bytes: ...
-
-
 class EventLines:
     """A stream of the scalars in an event file; those before a damaged event are kept."""
 
-    def __init__(self, path: Path, source: _Source) -> None:
+    def __init__(self, path: Path, source: IO[bytes] | Unpacker) -> None:
         self._lines = _lines(path, source)
         self._text = bytearray()
         self._damage: LogParseError | None = None
@@ -62,14 +60,20 @@ def is_event_file(path: Path) -> bool:
     return MARK in path.name
 
 
-def _lines(path: Path, source: _Source) -> Iterator[bytes]:
+def _lines(path: Path, source: IO[bytes] | Unpacker) -> Iterator[bytes]:
     number, place = 1, 0
     try:
         while head := _at_most(source, _HEAD):
-            size, data = _frame(source, head)
-            for step, tag, value in scalars(data):
-                yield f"{MARK} {step} {tag.translate(_CONTROLS)} = {value!r}\n".encode()
-            number, place = number + 1, place + _HEAD + size + _CRC.size
+            size = _LENGTH.unpack_from(_all(head, _HEAD))[0] + _CRC.size
+            if size > _LARGEST:
+                for start in range(0, size, _LARGEST):
+                    part = min(_LARGEST, size - start)
+                    _all(_at_most(source, part), part)
+            else:
+                data = _all(_at_most(source, size), size)[: -_CRC.size]
+                for step, tag, value in scalars(data):
+                    yield f"{MARK} {step} {tag.translate(_CONTROLS)} = {value!r}\n".encode()
+            number, place = number + 1, place + _HEAD + size
     except ValueError as wrong:
         if place == 0:
             raise LogParseError(f"{path}: not an event file of TensorBoard: {wrong}") from None
@@ -78,31 +82,13 @@ def _lines(path: Path, source: _Source) -> Iterator[bytes]:
         ) from None
 
 
-def _frame(source: _Source, head: bytes) -> tuple[int, bytes]:
-    """Return the size of the next data, and the data unless they are too large for scalars.
-
-    Raises:
-        ValueError: they are cut or damaged.
-    """
-    length = _LENGTH.unpack_from(_all(head, _HEAD))[0]
-    if length > _LARGEST:
-        for start in range(0, length + _CRC.size, _LARGEST):
-            _next(source, min(_LARGEST, length + _CRC.size - start))
-        return length, b""
-    return length, _next(source, length + _CRC.size)[:length]
-
-
-def _next(source: _Source, size: int) -> bytes:
-    return _all(_at_most(source, size), size)
-
-
 def _all(data: bytes, size: int) -> bytes:
     if len(data) < size:
         raise ValueError("the file ends")
     return data
 
 
-def _at_most(source: _Source, size: int) -> bytes:
+def _at_most(source: IO[bytes] | Unpacker, size: int) -> bytes:
     parts = []
     while size and (part := source.read(size)):
         parts.append(part)
@@ -120,7 +106,7 @@ _VALUE = 1
 _TAG, _SIMPLE, _TENSOR = 1, 2, 8
 _DTYPE, _CONTENT = 1, 4
 # A dtype -> the format of a number, and the field of a tensor that is not in `tensor_content`.
-_DTYPES = {1: ("<f", 5), 2: ("<d", 6)}
+_DTYPES: dict[object, tuple[str, int]] = {1: ("<f", 5), 2: ("<d", 6)}
 _FLOAT, _DOUBLE = _DTYPES[1][0], _DTYPES[2][0]
 # A float has at least 6 significant digits, and 9 determine it.
 _DIGITS = range(6, 10)
@@ -133,21 +119,20 @@ def scalars(event: bytes) -> Iterator[tuple[int, str, float]]:
     Raises:
         ValueError: the message is damaged.
     """
-    step, summaries = 0, []
-    for number, field in _fields(event):
-        if number == _STEP and isinstance(field, int):
-            step = field - (1 << 64) if field >> 63 else field
-        elif number == _SUMMARY and isinstance(field, bytes):
-            summaries.append(field)
-    for summary in summaries:
-        for number, field in _fields(summary):
+    found = list(_fields(event))
+    step = next((value for number, value in reversed(found) if number == _STEP), 0)
+    step = step if isinstance(step, int) else 0
+    step -= (1 << 64) if step >> 63 else 0
+    for summary in (value for number, value in found if number == _SUMMARY):
+        for number, field in _fields(summary) if isinstance(summary, bytes) else ():
             if number == _VALUE and isinstance(field, bytes):
-                found = _scalar(field)
-                if found is not None:
-                    yield step, *found
+                tag, value = _scalar(field)
+                if value is not None:
+                    yield step, tag, value
 
 
-def _scalar(message: bytes) -> tuple[str, float] | None:
+def _scalar(message: bytes) -> tuple[str, float | None]:
+    """Return the tag of a value, and the number: None unless it is one, or a tensor of one."""
     tag, value = "", None
     for number, field in _fields(message):
         if not isinstance(field, bytes):
@@ -157,21 +142,11 @@ def _scalar(message: bytes) -> tuple[str, float] | None:
         elif number == _SIMPLE:
             value = _number(_FLOAT, field)
         elif number == _TENSOR:
-            value = _in_tensor(field)
-    return None if value is None else (tag, value)
-
-
-def _in_tensor(message: bytes) -> float | None:
-    """Return the value of a tensor of one float; None for any other tensor."""
-    fields = dict(_fields(message))
-    kind = fields.get(_DTYPE)
-    if not isinstance(kind, int) or kind not in _DTYPES:
-        return None
-    form, place = _DTYPES[kind]
-    stored = fields.get(_CONTENT) or fields.get(place)
-    if not isinstance(stored, bytes) or len(stored) != struct.calcsize(form):
-        return None
-    return _number(form, stored)
+            stated = dict(_fields(field))
+            form, place = _DTYPES.get(stated.get(_DTYPE), ("", 0))
+            stored = stated.get(_CONTENT) or stated.get(place)
+            value = _number(form, stored) if form and isinstance(stored, bytes) else None
+    return tag, value
 
 
 def _number(form: str, stored: bytes) -> float | None:
@@ -180,16 +155,13 @@ def _number(form: str, stored: bytes) -> float | None:
     value: float = struct.unpack(form, stored)[0]
     if form == _DOUBLE or value != value or value in (float("inf"), float("-inf")):
         return value
-    shown = (float(f"{value:.{digits}g}") for digits in _DIGITS)
-    return next((one for one in shown if _as_float(one) == stored), value)
-
-
-def _as_float(value: float) -> bytes:
-    """Return the bytes of a float; none if it is rounded up to infinity."""
-    try:
-        return struct.pack(_FLOAT, value)
-    except OverflowError:
-        return b""
+    for digits in _DIGITS:
+        shown = float(f"{value:.{digits}g}")
+        # A number may be rounded up to infinity.
+        with suppress(OverflowError):
+            if struct.pack(_FLOAT, shown) == stored:
+                return shown
+    return value
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

@@ -97,13 +97,19 @@ def foreign_runs(paths: Sequence[Path]) -> dict[str, list[Log]]:
     Raises:
         LogParseError: a folder without logs.
     """
-    runs = _grouped(files_of(paths))
+    files = files_of(paths)
+    ranks = Counter(file.parent for file in files if rank_of(file) is not None)
+    runs: dict[Path, list[Path]] = {}
+    for file in files:
+        together = rank_of(file) is not None and ranks[file.parent] > 1
+        together = together or (is_event_file(file) and bool(file.parent.name))
+        runs.setdefault(file.parent if together else file, []).append(file)
     names = Counter(path.name for path in runs)
     found = {}
-    for path, files in runs.items():
+    for path, several in runs.items():
         # Two logs with the same name in different folders are two runs.
         run = readable(path.name if names[path.name] == 1 and path.name else str(path))
-        found[run] = logs_of(run, files)
+        found[run] = logs_of(run, several)
     return found
 
 
@@ -113,30 +119,16 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
     Raises:
         LogParseError: a folder without logs.
     """
-    return list(dict.fromkeys(file for path in paths for file in _files(path)))
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    # A job that writes event files usually prints the same values.
-    files = log_files([path]) or event_files(path)
-    if files:
-        return files
-    there = sorted(entry.name for entry in path.iterdir())
-    shown = ", ".join(there[:_SHOWN]) + (", …" if len(there) > _SHOWN else "")
-    raise LogParseError(
-        f"{path}: no log files in this folder; it contains {shown or 'nothing'}",
-        f"logs are {NAMES}; name other files one by one",
-    )
-
-
-def _grouped(files: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Group the rank files, and the event files, of each folder under the folder's path."""
-    ranks = Counter(file.parent for file in files if rank_of(file) is not None)
-    runs: dict[Path, list[Path]] = {}
-    for file in files:
-        together = rank_of(file) is not None and ranks[file.parent] > 1
-        together = together or (is_event_file(file) and bool(file.parent.name))
-        runs.setdefault(file.parent if together else file, []).append(file)
-    return runs
+    found: dict[Path, None] = {}
+    for path in paths:
+        # A job that writes event files usually prints the same values.
+        files = (log_files([path]) or event_files(path)) if path.is_dir() else [path]
+        if not files:
+            there = sorted(entry.name for entry in path.iterdir())
+            shown = ", ".join(there[:_SHOWN]) + (", …" if len(there) > _SHOWN else "")
+            raise LogParseError(
+                f"{path}: no log files in this folder; it contains {shown or 'nothing'}",
+                f"logs are {NAMES}; name other files one by one",
+            )
+        found.update(dict.fromkeys(files))
+    return list(found)

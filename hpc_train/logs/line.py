@@ -91,22 +91,18 @@ def _may_begin(text: str, position: int) -> bool:
 def _stated(
     items: tuple[tuple[str, str], ...],
 ) -> tuple[int | None, int | None, int | None, str | None]:
-    """Return rank, local rank, task and host."""
+    """Return rank, local rank, task and host; the groups of a site may hold no number."""
     found = dict(items)
-    local = _first(found, "local", "slot")
+
+    def first(*kinds: str) -> int | None:
+        texts = (found.get(kind, "") for kind in kinds)
+        return next((int(one) for one in texts if one.isdecimal() and len(one) < 8), None)
+
+    local = first("local", "slot")
     # Under torchrun, the label of srun counts the agents (one a node), not the ranks.
     kinds = ("rank", "of") if local is not None else ("rank", "of", "task", "mpi", "intel")
     host = found.get("host") or found.get("tagged") or found.get("address")
-    return _first(found, *kinds), local, _first(found, "task"), host
-
-
-def _first(found: dict[str, str], *kinds: str) -> int | None:
-    """Return the number of the first of these kinds; the groups of a site may hold no number."""
-    for kind in kinds:
-        text = found.get(kind, "")
-        if text.isdecimal() and len(text) < 8:
-            return int(text)
-    return None
+    return first(*kinds), local, first("task"), host
 
 
 class Line(msgspec.Struct, gc=False):

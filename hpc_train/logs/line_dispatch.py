@@ -104,39 +104,36 @@ class Mark:
         self.line = line
 
 
-class _LiteralIndex(NamedTuple):
-    """All literals, the readers of each, and the readers of lines with several of them."""
-
-    literals: tuple[bytes, ...]
-    owners: tuple[tuple[int, ...], ...]
-    known: dict[tuple[int, ...], tuple[int, ...]]
-
-
 # Once for all files of a folder.
 @lru_cache(maxsize=8)
-def _roll(wanted: tuple[tuple[bytes, ...], ...]) -> _LiteralIndex:
+def _owners(wanted: tuple[tuple[bytes, ...], ...]) -> dict[bytes, tuple[int, ...]]:
+    """Return the readers of each literal, by their numbers; the literals are sorted."""
     owners: dict[bytes, list[int]] = {}
     for number, literals in enumerate(wanted):
         for literal in dict.fromkeys(literals):
             owners.setdefault(literal, []).append(number)
-    ordered = tuple(sorted(owners))
-    return _LiteralIndex(ordered, tuple(tuple(owners[literal]) for literal in ordered), {})
+    return {literal: tuple(owners[literal]) for literal in sorted(owners)}
 
 
 class ReaderSet:
-    """Selects the readers of a line: by its literals, or because they request the next line."""
+    """Selects the readers of a line: by its literals, or because they request the next line.
+
+    `literals` are the searched ones, by number; `alone` are the readers of a line that contains
+    only the literal of this number. While a reader is eager, the next line is always read.
+    """
 
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = readers
-        self._roll = _roll(tuple([reader.literals for reader in readers]))
-        self.literals, self.alone = self._roll.literals, self._roll.owners
+        owners = _owners(tuple([reader.literals for reader in readers]))
+        self.literals, self.alone = tuple(owners), tuple(owners.values())
         self.eager: list[int] = []
+        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._with_eager: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.heard(range(len(readers)))
 
     def of(self, held: tuple[int, ...]) -> Sequence[int]:
         """Return the readers of a line with these literals, the eager ones first."""
-        known = self._with_eager if self.eager else self._roll.known
+        known = self._with_eager if self.eager else self._known
         asked = known.get(held)
         if asked is None:
             owners = sorted({owner for one in held for owner in self.alone[one]})
@@ -150,39 +147,10 @@ class ReaderSet:
         """Update which readers request the next line; only those that have just read can change."""
         readers, eager = self._readers, self.eager
         for number in asked:
-            if readers[number].wants_next:
-                if number not in eager:
-                    eager.append(number)
-                    eager.sort()
-                    self._with_eager.clear()
-            elif eager and number in eager:
-                eager.remove(number)
+            if readers[number].wants_next != (number in eager):
+                eager.remove(number) if number in eager else eager.append(number)
+                eager.sort()
                 self._with_eager.clear()
-
-
-class _Blocked:
-    """Selects the readers of a block; `literals` are those of the lines, then the `own` ones."""
-
-    def __init__(self, readers: Sequence[BlockReader], lines: tuple[bytes, ...]) -> None:
-        wanted = {literal for reader in readers for literal in reader.literals}
-        self.own = frozenset(wanted.difference(lines))
-        self.literals = (*lines, *sorted(self.own))
-        self._lines = len(lines)
-        numbers = {literal: number for number, literal in enumerate(self.literals)}
-        self._readers = [
-            (reader, {numbers[literal] for literal in reader.literals}) for reader in readers
-        ]
-
-    def handed(self, block: Block, number: int, found: list[Occurrence]) -> list[Occurrence]:
-        """Pass a block to its readers; return the occurrences for readers of lines."""
-        held = {literal for _, literal in found}
-        for reader, literals in self._readers:
-            if not held.isdisjoint(literals):
-                reader.read_block(block, number)
-        lines = self._lines
-        if not any(literal >= lines for literal in held):
-            return found
-        return [one for one in found if one[1] < lines]
 
 
 def dispatch(
@@ -199,14 +167,19 @@ def dispatch(
     `whole` receive the blocks that contain one of their literals.
     """
     audience, mark = ReaderSet(readers), mark or Mark()
-    blocked = _Blocked(whole, audience.literals)
-    find = finder(blocked.literals, blocked.own)
-    number = mark.line
+    lines = len(audience.literals)
+    own = sorted({one for reader in whole for one in reader.literals}.difference(audience.literals))
+    literals = (*audience.literals, *own)
+    find, number = finder(literals, frozenset(own)), mark.line
     for block in blocks(stream):
         found = find(memoryview(block.data)[: block.end])
         if whole:
-            found = blocked.handed(block, number, found)
-        number = yield from lines_of(block, found, audience, number, file_rank)
+            held = {literals[one] for _, one in found}
+            for reader in whole:
+                if not held.isdisjoint(reader.literals):
+                    reader.read_block(block, number)
+            found = [one for one in found if one[1] < lines] if held.intersection(own) else found
+        number = yield from _lines_of(block, found, audience, number, file_rank)
         mark.end += block.end
         if block.data[block.end - 1] == _LINE_FEED:
             mark.offset, mark.line = mark.end, number
@@ -216,40 +189,14 @@ def dispatch(
 _BEFORE = 1 << 14
 _AFTER = 1 << 16
 
-DispatchedLine = tuple[Line, Sequence[int]]
 
-
-class Subscribers(Protocol):
-    """The readers of the lines; while one is eager, the next line is always read."""
-
-    eager: list[int]
-
-    @property
-    def literals(self) -> Sequence[bytes]:
-        """The searched literals, by number."""
-        ...
-
-    @property
-    def alone(self) -> Sequence[Sequence[int]]:
-        """The readers of a line that contains one literal, by the number of the literal."""
-        ...
-
-    def of(self, held: tuple[int, ...], /) -> Sequence[int]:
-        """Return the readers of a line that contains these literals."""
-        ...
-
-    def heard(self, asked: Sequence[int], /) -> None:
-        """Update which readers request the next line, after these have read one."""
-        ...
-
-
-def lines_of(
+def _lines_of(
     block: Block,
     found: Sequence[Occurrence],
-    audience: Subscribers,
+    audience: ReaderSet,
     number: int,
     file_rank: int | None = None,
-) -> Generator[DispatchedLine, None, int]:
+) -> Generator[Asked, None, int]:
     """Yield the requested lines of a block, with their readers.
 
     Line feeds and carriage returns end a line; only line feeds are counted, as in editors.
@@ -268,21 +215,18 @@ def lines_of(
         start, end = _bounds(block, position, at, returns=returns)
         number += data.count(b"\n", counted, start)
         counted = start
-        held = found[index : _after(found, index, end)]
-        index += len(held)
+        after = index
+        while after < last and found[after][0] < end:
+            after += 1
+        held, index = found[index:after], after
         if len(held) != 1 or audience.eager:
             asked = audience.of(tuple([literal for _, literal in held]))
         raw = bytes(memoryview(data)[start:end])
         yield Line(raw, number, file_rank, None, held, audience.literals), asked
         audience.heard(asked)
-        position = end + _length_of_end(data, end, size)
-
-
-def _after(found: Sequence[Occurrence], index: int, end: int) -> int:
-    """Return the index of the first occurrence from `end` on."""
-    while index < len(found) and found[index][0] < end:
-        index += 1
-    return index
+        # A line ends in one of these, a window of a long line anywhere.
+        ending = bytes(data[end : min(end + 2, size)])
+        position = end + (2 if ending == b"\r\n" else ending[:1] in (b"\n", b"\r"))
 
 
 def _bounds(block: Block, position: int, at: int, *, returns: bool) -> tuple[int, int]:
@@ -301,12 +245,3 @@ def _bounds(block: Block, position: int, at: int, *, returns: bool) -> tuple[int
         start = data.rfind(b"\r", start, at) + 1 or start
         end = (data.find(b"\r", at, end) + 1 or end + 1) - 1
     return start, end
-
-
-def _length_of_end(data: bytearray, end: int, size: int) -> int:
-    if end >= size:
-        return 0
-    mark = data[end]
-    if mark == 13:
-        return 2 if end + 1 < size and data[end + 1] == 10 else 1
-    return 1 if mark == 10 else 0

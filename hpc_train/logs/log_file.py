@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import os
 import re
@@ -15,7 +14,7 @@ from typing import IO, cast
 from hpc_train.base import file_kinds
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.file_kinds import COMPRESSED_START, DAMAGE, UNPACK, Unpacker, packed_kind
-from hpc_train.base.files import is_folder, open_regular, open_stream
+from hpc_train.base.files import is_folder, open_stream
 from hpc_train.logs.event_file import EventLines, is_event_file
 from hpc_train.logs.line_dispatch import Stream
 
@@ -116,7 +115,6 @@ def _key(file: Path, ranks: Counter[Path], there: set[Path]) -> Path:
 
 # Capacity of a pipe on Linux [B].
 _PIPE = 1 << 16
-_UTF16 = "UTF-16"
 
 
 class _Unpacked:
@@ -144,28 +142,12 @@ class _Unpacked:
         return filled
 
 
-class _Recoded:
-    """Fills buffers with UTF-8 from UTF-16, as PowerShell redirects an output."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._rest = file, b""
-        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        """Fill the buffer with what is available."""
-        while not self._rest and (raw := self._file.read(_PIPE)):
-            self._rest = self._decoder.decode(raw).encode()
-        part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
-        buffer[: len(part)] = part
-        return len(part)
-
-
 @contextmanager
 def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
     """Open a log for reading, from `offset` [B] of a plain file on.
 
     Data compressed with gzip, xz, zstd or bzip2 are decompressed, whatever the file name. An event
-    file of TensorBoard is read as a line for each scalar, UTF-16 with a byte order mark as text.
+    file of TensorBoard is read as a line for each scalar.
 
     Raises:
         LogParseError: the file cannot be read, or its compressed data are damaged.
@@ -179,9 +161,6 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
             if is_event_file(path):
                 yield EventLines(path, unpack(file) if unpack else file)
                 return
-            if _kind(path, file) == _UTF16:
-                yield _Recoded(file)
-                return
             if offset:
                 file.seek(offset)
             yield _Unpacked(unpack(file)) if unpack else cast(Stream, file)
@@ -194,30 +173,16 @@ def unreadable_kind(path: Path) -> str:
     """Return what a file is that is no log, and what to do; an empty text if it may be one."""
     if not path.is_file():
         return ""
+    start = bytearray(file_kinds.START)
     with open_log(path) as stream:
-        return file_kinds.binary_kind(first_bytes(stream), path.suffix)
-
-
-def first_bytes(stream: Stream) -> bytes:
-    """Return at most the first 4096 bytes of a file, decompressed."""
-    buffer = bytearray(file_kinds.START)
-    return bytes(buffer[: stream.readinto(memoryview(buffer)) or 0])
-
-
-def is_plain(path: Path) -> bool:
-    """Whether a file contains the text of the log uncompressed."""
-    if is_event_file(path) or not path.is_file():
-        return False
-    with open_regular(path) as file:
-        return _kind(path, file) not in (*UNPACK, _UTF16)
+        size = stream.readinto(memoryview(start)) or 0
+    return file_kinds.binary_kind(bytes(start[:size]), path.suffix)
 
 
 def _kind(path: Path, file: IO[bytes]) -> str:
     start = file.read(COMPRESSED_START)
     file.seek(0)
-    marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    is_utf16 = start.startswith(marks) and not start.startswith(codecs.BOM_UTF32_LE)
-    return packed_kind(start) or (_UTF16 if is_utf16 else path.suffix)
+    return packed_kind(start) or path.suffix
 
 
 class _Plain:

@@ -18,10 +18,11 @@ from hpc_train.base.errors import LogParseError
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.regex import literal_of
 from hpc_train.jobs.log_selection import LogPattern
+from hpc_train.logs.formats.base import Hit
 from hpc_train.logs.formats.generic import RATES, SECONDS, Quantity, quantities, with_unit_of_key
 from hpc_train.logs.formats.pattern import UserPattern
 from hpc_train.logs.line import Line
-from hpc_train.logs.line_dispatch import Block, blocks
+from hpc_train.logs.line_dispatch import blocks
 from hpc_train.logs.log_file import open_log, readable
 
 MOST_LINES = 50_000
@@ -76,17 +77,14 @@ def suggested_for(paths: Iterable[Path]) -> tuple[Path, list[Suggestion]] | None
     for path in paths:
         try:
             with open_log(path) as stream:
-                lines = (line for block in blocks(stream) for line in _lines(block))
+                parts = (memoryview(block.data)[: block.end] for block in blocks(stream))
+                lines = (line for part in parts for line in bytes(part).splitlines())
                 if found := suggestions(lines):
                     return path, found
         except LogParseError:
             # Reported by the reader of the log.
             continue
     return None
-
-
-def _lines(block: Block) -> list[bytes]:
-    return bytes(memoryview(block.data)[: block.end]).splitlines()
 
 
 def suggestions(lines: Iterable[bytes]) -> list[Suggestion]:
@@ -123,30 +121,21 @@ def _of_line(number: int, text: str) -> Iterator[Suggestion]:
 
 def _meaning(item: Quantity, line: Sequence[Quantity]) -> tuple[str, float]:
     """Return the likely metric of a number and the factor to its unit; empty for any other."""
-    words, is_time = item.words, item.unit in SECONDS
-    if item.unit in RATES:
-        return RATES[item.unit], 1.0
-    if is_time or (not item.unit and _TIME.fullmatch(words)):
-        return _time(words, line), SECONDS.get(item.unit, 1.0)
-    return ("" if item.unit else _plain_number(words, item.value)), 1.0
-
-
-def _time(words: str, line: Sequence[Quantity]) -> str:
-    if _OTHER_TIME.search(words):
-        return ""
-    named = " ".join(one.words for one in line)
-    is_epoch = "epoch" in named and not _OF_STEP.search(named)
-    return "epoch_time" if is_epoch else "step_time"
-
-
-def _plain_number(words: str, value: float) -> str:
-    if _LOSS.fullmatch(words):
-        return "loss"
-    if _ACCURACY.fullmatch(words) and 0 <= value <= 1:
-        return "accuracy"
-    if not _RATE.fullmatch(words) or value <= 0:
-        return ""
-    return "tokens_per_second" if "tok" in words or "tps" in words else "samples_per_second"
+    words, unit, value = item.words, item.unit, item.value
+    metric = RATES.get(unit, "")
+    if unit in SECONDS or (not unit and _TIME.fullmatch(words)):
+        named = " ".join(one.words for one in line)
+        is_epoch = "epoch" in named and not _OF_STEP.search(named)
+        metric = "epoch_time" if is_epoch else "step_time"
+        return "" if _OTHER_TIME.search(words) else metric, SECONDS.get(unit, 1.0)
+    if not unit and _LOSS.fullmatch(words):
+        metric = "loss"
+    elif not unit and _ACCURACY.fullmatch(words) and 0 <= value <= 1:
+        metric = "accuracy"
+    elif not unit and _RATE.fullmatch(words) and value > 0:
+        of_tokens = "tok" in words or "tps" in words
+        metric = "tokens_per_second" if of_tokens else "samples_per_second"
+    return metric, 1.0
 
 
 def _pattern(
@@ -166,7 +155,8 @@ def _pattern(
         scale = {} if factor == 1 else {metric: factor}
         pattern = LogPattern(regex=regex, scope="per_rank", scale=scale)
         if len(literal_of(regex).encode()) >= _SHORTEST_LITERAL:
-            hits = list(UserPattern(pattern).read(Line(text.encode())))
-            if len(hits) == 1 and isclose(hits[0].value, item.value * factor):
+            hits = UserPattern(pattern).read(Line(text.encode()))
+            values = [hit.value for hit in hits if isinstance(hit, Hit)]
+            if len(values) == 1 and isclose(values[0], item.value * factor):
                 return pattern
     return None

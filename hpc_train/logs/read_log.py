@@ -11,23 +11,22 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import zstandard
 
-from hpc_train.base import registry
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.formats.base import OF_LINE, Hit, LogParser
+from hpc_train.logs.formats.formats import maker
 from hpc_train.logs.formats.pattern import UserPatterns
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import Mark, dispatch
-from hpc_train.logs.log_file import is_plain, open_log, rank_of, readable, unreadable_kind
+from hpc_train.logs.log_file import open_log, rank_of, readable, unreadable_kind
 from hpc_train.logs.record import LOT, Pack, Record, Scope
 
 _LEVEL = 1
@@ -87,24 +86,22 @@ class Packer:
         number = self._numbers.get(common)
         if number is None:
             number = self._numbers[common] = len(self._kinds)
-            self._kinds.append(self._new_kind(parser, node, hit))
+            kind = Record(
+                run=self._run,
+                source=self._source,
+                line=0,
+                parser=parser,
+                metric=hit.metric,
+                value=0.0,
+                unit=hit.unit or UNITS[hit.metric],
+                scope=hit.scope,
+                node=node,
+                steps=hit.steps,
+                message_size=hit.message_size,
+                variant=hit.variant,
+            )
+            self._kinds.append(kind)
         return number
-
-    def _new_kind(self, parser: str, node: str | None, hit: Hit) -> Record:
-        return Record(
-            run=self._run,
-            source=self._source,
-            line=0,
-            parser=parser,
-            metric=hit.metric,
-            value=0.0,
-            unit=hit.unit or UNITS[hit.metric],
-            scope=hit.scope,
-            node=node,
-            steps=hit.steps,
-            message_size=hit.message_size,
-            variant=hit.variant,
-        )
 
 
 _decode = msgspec.msgpack.Decoder(Pack).decode
@@ -195,17 +192,6 @@ def count(kinds: dict[str, LineSample], name: str, source: str, line: Line) -> N
 # Lines -> the measurements that parsers find in them; parsers by name.
 
 
-# Looking up all names takes as long as reading a small file, and each file has new parsers.
-@cache
-def maker(name: str) -> Callable[[], LogParser]:
-    """Return the factory of a parser; each log needs a new parser.
-
-    Raises:
-        UnknownNameError: no such parser.
-    """
-    return cast(Callable[[], LogParser], registry.load("parsers", name))
-
-
 def stated(parser: LogParser) -> dict[str, Scope]:
     """Return the metrics in the sample of a new parser, and their scopes."""
     lines = dispatch(io.BytesIO(parser.sample.encode()), [parser])
@@ -259,19 +245,15 @@ _BEFORE = 32
 
 def not_finite(line: Line, hits: Sequence[Hit]) -> Iterator[Hit]:
     """Yield that the loss is not finite, unless the line has a finite one, too."""
-    found = _NO_NUMBER.search(line.raw)
+    raw, found = line.raw, _NO_NUMBER.search(line.raw)
     if found is None or any(hit.metric == "loss" and not hit.variant for hit in hits):
         return
-    if _is_training(line.raw, found):
-        yield Hit("not_finite", 1.0, "per_rank", variant="loss")
-
-
-def _is_training(raw: bytes, found: re.Match[bytes]) -> bool:
-    """Whether it is the loss of the training: that of a validation without labels may be NaN."""
-    before = raw[max(0, found.start() - _BEFORE) : found.start()]
     # Events of `@hpct` have null for NaN; elsewhere null is a value that was not measured.
     is_stated = b"@hpct" in raw or not found[0].endswith(b"null")
-    return is_stated and not _OTHER_LOSS.search(before)
+    # The loss of a validation without labels may be NaN.
+    before = raw[max(0, found.start() - _BEFORE) : found.start()]
+    if is_stated and not _OTHER_LOSS.search(before):
+        yield Hit("not_finite", 1.0, "per_rank", variant="loss")
 
 
 # One log file -> its records, and the position up to which it was read.
@@ -303,20 +285,6 @@ class Wanted(NamedTuple):
         if len(self.parsers) == 1:
             return self
         return self._replace(patterns=(*self.patterns, *patterns))
-
-
-class Reading(msgspec.Struct):
-    """The result of reading a file: packs of its records, and statistics.
-
-    `offset` [B] is where its last whole line ends, `line` the number of the next one; `resumable`
-    is true if reading may continue there when the file has grown.
-    """
-
-    packs: list[bytes] = msgspec.field(default_factory=list)
-    census: ParseStats = msgspec.field(default_factory=ParseStats)
-    offset: int = 0
-    line: int = 1
-    resumable: bool = False
 
 
 Parsers = Mapping[str, LogParser]
@@ -366,52 +334,14 @@ def _note_slow(
         census.slow.setdefault(f"the prefix {site.text!r}", source)
 
 
-def extend(log: Log, wanted: Wanted, reading: Reading) -> Iterator[Pack]:
-    """Yield the records after the end of a reading, and add them to it."""
-    parsers, mark = parsers_of(wanted), Mark(reading.offset, reading.line)
-    census = reading.census
-    for pack in read(log, parsers, wanted.prefix, census, mark):
-        reading.packs.append(pressed(pack))
-        yield pack
-    # New parsers would continue as these would.
-    fresh = parsers_of(wanted)
-    same = all(_same(parsers[name], fresh[name]) for name in parsers)
-    reading.resumable = (
-        mark.end == mark.offset and same and not census.failed and is_plain(log.path)
-    )
-    reading.offset, reading.line = mark.offset, mark.line
-
-
-def _same(one: object, other: object) -> bool:
-    """Whether two objects are equal or, without `__eq__`, have equal attributes."""
-    if one is other or type(one) is not type(other):
-        return one is other
-    if type(one).__eq__ is not object.__eq__:
-        return one == other
-    parts = getattr(one, "__dict__", None)
-    if parts is None:
-        return False
-    others = vars(other)
-    return parts.keys() == others.keys() and all(_same(parts[key], others[key]) for key in parts)
-
-
 # Logs of a run in which no parser found a measurement -> what the generic parser reads in them.
 
 GUESSING = "generic"
 # What a log may contain whatever its format: sizes, conditions, bars of an unknown loop.
-_NO_FORMAT = frozenset(
-    {
-        *("iteration_time", "not_finite", "condition", "seed", "threads", "epoch"),
-        *(
-            "world_size",
-            "global_batch_size",
-            "tokens_per_step",
-            "batch_size",
-            "sequence_length",
-            "parameters",
-        ),
-    }
-)
+_NO_FORMAT = frozenset({
+    "iteration_time", "not_finite", "condition", "seed", "threads", "epoch", "world_size",
+    "global_batch_size", "tokens_per_step", "batch_size", "sequence_length", "parameters",
+})  # fmt: skip
 
 
 def with_scope(kind: Record, scope: Scope) -> Record:
@@ -422,52 +352,41 @@ def with_scope(kind: Record, scope: Scope) -> Record:
     return kind
 
 
-class MeasuredRun:
-    """Notes what was found in the logs of a run; if nothing was measured, reads them again.
+def read_run(
+    logs: Sequence[Log],
+    wanted: Wanted,
+    census: ParseStats,
+    packs_of: Callable[[Log], Iterator[Pack]],
+) -> Iterator[Pack]:
+    """Yield what the logs of a run state; if nothing was measured, they are read again.
 
-    A pipe cannot be read again. If the run is known to have one rank, a rate of unknown scope is
-    that of the job.
+    Then the generic parser reads them. A pipe cannot be read again. If the run is known to have
+    one rank, a rate of unknown scope is that of the job.
     """
-
-    def __init__(self, logs: Sequence[Log], wanted: Wanted) -> None:
-        self.logs = logs
-        self._wanted = wanted
-        self._metrics: set[str] = set()
-        self._ranks: set[float] = set()
-
-    def noted(self, packs: Iterator[Pack]) -> Iterator[Pack]:
-        """Yield the packs, and note their metrics."""
-        for pack in packs:
-            self._metrics |= {kind.metric for kind in pack.kinds}
+    metrics, ranks = set[str](), set[float]()
+    for log in logs:
+        for pack in packs_of(log):
+            metrics |= {kind.metric for kind in pack.kinds}
             sizes = {n for n, kind in enumerate(pack.kinds) if kind.metric == "world_size"}
             # Two numbers are as good as more.
-            if sizes and len(self._ranks) < 2:
+            if sizes and len(ranks) < 2:
                 stated = zip(pack.kind, pack.value, strict=True)
-                self._ranks |= {value for kind, value in stated if kind in sizes}
+                ranks |= {value for kind, value in stated if kind in sizes}
             yield pack
-
-    def guessed(self, census: ParseStats) -> Iterator[Pack]:
-        """Yield what the generic parser reads, if no other parser found a measurement."""
-        if not self._wanted.guessing or self._metrics - _NO_FORMAT:
-            return
-        wanted = Wanted((self._wanted.guessing,), self._wanted.prefix)
-        stats = ParseStats()
-        for log in self.logs:
-            if log.source in census.failed or is_live(log.path):
-                continue
-            for pack in read(log, parsers_of(wanted), wanted.prefix, stats, Mark()):
-                pack.kinds = [self._scoped(kind) for kind in pack.kinds]
-                yield pack.without(self._repeated(pack))
-        census.add(ParseStats(known=stats.known))
-
-    def _scoped(self, kind: Record) -> Record:
-        return with_scope(kind, "global") if self._ranks == {1.0} else kind
-
-    def _repeated(self, pack: Pack) -> set[int]:
-        """Return the positions of values that are not finite, if they were counted before."""
-        if "not_finite" not in self._metrics:
-            return set()
-        return {n for n, kind in enumerate(pack.kind) if pack.kinds[kind].metric == "not_finite"}
+    if not wanted.guessing or metrics - _NO_FORMAT:
+        return
+    guessing, stats = Wanted((wanted.guessing,), wanted.prefix), ParseStats()
+    for log in logs:
+        if log.source in census.failed or is_live(log.path):
+            continue
+        for pack in read(log, parsers_of(guessing), wanted.prefix, stats, Mark()):
+            if ranks == {1.0}:
+                pack.kinds = [with_scope(kind, "global") for kind in pack.kinds]
+            # Values that are not finite were counted before.
+            counted = {"not_finite"} & metrics
+            places = enumerate(pack.kinds[kind].metric for kind in pack.kind)
+            yield pack.without({place for place, metric in places if metric in counted})
+    census.add(ParseStats(known=stats.known))
 
 
 def is_live(path: Path) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from hpc_train.base import metrics
+from hpc_train.base.decode import load_data
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.value import Value
 from hpc_train.jobs.log_selection import StatedScope
@@ -140,43 +141,32 @@ MEASURES = tuple(
 )  # fmt: skip
 OF_RUN = ("run", "state", "exit_code", "problem", "exclude", "restarts", "wall_s")
 KNOWN = (*SIZES, *MEASURES, *OF_RUN)
-CONDITIONS = frozenset({
-    "model", "dataset", "data", "precision", "torch", "nccl", "rccl", "nccl2", "cuda", "rocm",
-    "driver", "mpi", "partition", "qos", "site", "cluster", "gpu", "container", "image", "commit",
-    "dirty", "layout", "tensor_parallel", "pipeline_parallel", "context_parallel",
-    "expert_parallel", "sharding", "optimiser", "optimizer", "framework", "sequence_length",
-    "parameters", "flops_per_sample", "gpu_peak_tflops", "throttled",
-})  # fmt: skip
-# They differ between runs and do not separate series.
-UNUSED = frozenset({
-    "seed", "repetition", "rep", "job_id", "jobid", "job", "date", "started", "ended", "comment",
-    "comments", "note", "notes", "source", "host", "hosts", "nodelist", "node_list", "speedup",
-    "efficiency", "ideal", "scaling_efficiency", "data_parallel", "micro_batch_size",
-    "gradient_accumulation", "nr", "no", "id", "index", "url", "examples", "user", "user_id",
-    "created", "start_time", "end_time", "start", "end", "timestamp", "tags", "sweep", "duration",
-    "experiment_id", "experiment_name", "artifact_uri", "lifecycle_stage", "run_uuid", "jobname",
-    "job_name", "elapsed", "submit", "derivedexitcode", "source_name", "source_type", "version",
-    "job_energy", "job_energy_j", "consumedenergy", "consumedenergyraw", "consumed_energy",
-    "consumed_energy_raw", "hostname", "host_name", "node_name", "nodename",
-})  # fmt: skip
-# What a name that may mean several things is taken for; the answer says so.
-ASSUMED = {
-    "throughput": ("samples_per_second", "samples/s of the whole job"),
-    "throughput_per_gpu": ("samples_per_second_per_gpu", "samples/s of one GPU"),
-    **dict.fromkeys(("time", "runtime"), ("time_to_train", "the time to train")),
-    **dict.fromkeys(("batch_size", "batch"), (BATCH, "that of all ranks")),
-}
-SPREADS = frozenset({"std", "stddev", "std_dev", "stdev", "sem", "stderr"})
-# Other statistics of a measurement beside its mean, as of JUBE.
-EXTREMES = frozenset({"min", "max", "sum", "first", "last"})
-# Beside a spread, the number of runs that a row sums up.
-COUNTS = ("n", "n_runs", "num_runs", "number_of_runs", "runs", "repeats", "repetitions", "cnt")
-# A table with one of these columns does not need the ambiguous one.
-UNAMBIGUOUS = {
-    "throughput": (*metrics.RATE_RECORDS, *RATES_PER_GPU),
-    **dict.fromkeys(("time", "runtime"), ("step_time", "epoch_time", "time_to_train")),
-    **dict.fromkeys(("batch_size", "batch"), (BATCH,)),
-}
+
+
+class _Headings(Value, frozen=True, kw_only=True):
+    schema: Literal[1]
+    conditions: frozenset[str]
+    unused: frozenset[str]
+    counts: tuple[str, ...]
+    extremes: frozenset[str]
+    spreads: frozenset[str]
+    assumed: dict[str, tuple[str, str]]
+    unambiguous: dict[str, tuple[str, ...]]
+    factors: dict[str, dict[str, float]]
+    times: dict[str, str]
+    aliases: dict[str, tuple[str, ...]]
+
+
+def headings() -> _Headings:
+    """Return the names of columns that come with the package; the file describes the keys."""
+    return load_data("headings.yaml", _Headings)
+
+
+_NAMES = headings()
+CONDITIONS, UNUSED, COUNTS = _NAMES.conditions, _NAMES.unused, _NAMES.counts
+ASSUMED, UNAMBIGUOUS, FACTORS = _NAMES.assumed, _NAMES.unambiguous, _NAMES.factors
+EXTREMES, SPREADS = _NAMES.extremes, _NAMES.spreads
+_ALIASES = {alias: name for name, several in _NAMES.aliases.items() for alias in several}
 # A name this similar to a known one is a typing error, not an axis.
 _NEAR = 0.85
 
@@ -237,16 +227,6 @@ def _divide(sizes: dict[str, int], each: str, word: str, total: int | None) -> N
     sizes[name] = total // known if known else 0
 
 
-_SECONDS = {
-    "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6,
-    "µs": 1e-6, "min": 60.0, "mins": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0,
-}  # fmt: skip
-FACTORS = {
-    "s": _SECONDS,
-    "fraction": {"%": 0.01, "percent": 0.01},
-    "W": {"w": 1.0, "watt": 1.0, "watts": 1.0, "kw": 1e3},
-    "J": {"j": 1.0, "kj": 1e3, "wh": 3.6e3, "kwh": 3.6e6},
-}
 FRACTIONS = ("accuracy", "mfu")
 _UNITS_OF_RUN = {"wall_s": "s"}
 _BRACKETS = re.compile(r"^([^\[(]+)[\[(]([^\])]*)[\])]?\s*")
@@ -254,44 +234,9 @@ _ITEMS = {
     "samples": ("samples", "images", "imgs", "img", "sequences", "seqs", "seq"),
     "tokens": ("tokens", "toks", "tok"),
 }
-# A step or an epoch alone is a time only with a unit: `step_ms`, `ms/iter`.
-_TIMES = {
-    **dict.fromkeys(("step", "iter", "iteration", "it", "batch"), "step_time"),
-    "epoch": "epoch_time", **dict.fromkeys(("train", "training", "total"), "time_to_train"),
-}  # fmt: skip
-_EACH = re.compile(rf"^(?P<unit>{'|'.join(_SECONDS)})_per_(?P<each>[a-z]+)")
+_EACH = re.compile(rf"^(?P<unit>{'|'.join(FACTORS['s'])})_per_(?P<each>[a-z]+)")
 _RATE = re.compile(r"^(?P<item>[a-z]+)_per_(?:s|sec|second)(?P<each>(?:_per_gpu)?)")
 _MEAN = re.compile(r"^(?:avg|average|mean|median)_|_(?:avg|average|mean|median)$")
-_ALIASES = {
-    "world_size": "ranks", "n_ranks": "ranks", "num_ranks": "ranks", "ntasks": "ranks",
-    "global_batch": "global_batch_size", "gbs": "global_batch_size",
-    "batch_size_global": "global_batch_size", "total_batch_size": "global_batch_size",
-    "optimiser_steps": "steps", "optimizer_steps": "steps", "samples_seen": "samples",
-    **dict.fromkeys(("regime", "scaling_type", "scaling_regime"), "scaling"), "name": "run",
-    "run_id": "run", "excluded": "exclude", "wall_time": "wall_s",
-    # An axis would count a failed run as ok.
-    **dict.fromkeys(("status", "job_state", "job_status", "run_status", "run_state"), "state"),
-    **dict.fromkeys(("exitcode", "exit_status", "return_code", "returncode"), "exit_code"),
-    **dict.fromkeys(("exit", "exitstatus", "status_code", "retcode", "rc"), "exit_code"),
-    "elapsedraw": "wall_s", "nnodes": "nodes",
-    "time_per_step": "step_time", "iteration_time": "step_time", "time_per_iteration": "step_time",
-    "time_per_epoch": "epoch_time", **dict.fromkeys(("iter_time", "batch_time"), "step_time"),
-    **dict.fromkeys(("train_time", "training_time", "total_time"), "time_to_train"),
-    "ranks_per_node": "tasks_per_node", "processes_per_node": "tasks_per_node",
-    "ntasks_per_node": "tasks_per_node",
-    **{f"{one}{of}": of for of in ("gpus", "nodes") for one in ("num_", "n_", "n", "total_")},
-    "num_gpus_per_node": "gpus_per_node",
-    **{f"{one}_of_{of}": of for of in ("gpus", "nodes", "ranks") for one in ("number", "num")},
-    "taskspernode": "tasks_per_node", "gpuspernode": "gpus_per_node", "mbs": "micro_batch_size",
-    **{f"{of}_{end}": of for of in ("gpus", "nodes") for end in ("total", "count")},
-    **{f"{of}_count": f"{of}s" for of in ("gpu", "node", "rank")},
-    "workers": "ranks", "num_workers": "ranks",
-    **{f"{of}_loss": "loss" for of in ("val", "valid", "test", "eval", "validation")},
-    **{f"{of}_{acc}": "accuracy" for of in ("val", "valid", "test", "eval", "validation")
-       for acc in ("acc", "accuracy")},
-    **dict.fromkeys(("acc", "acc1", "top1", "top_1"), "accuracy"),
-    **{f"{name}_{unit.lower()}": name for name, unit in UNITS.items() if unit in ("GiB", "J")},
-}  # fmt: skip
 
 
 class Heading(NamedTuple):
@@ -345,7 +290,7 @@ def _with_ending(word: str) -> Heading:
 
 
 def _in_unit(head: str, unit: str) -> Heading | None:
-    head = _TIMES.get(head, head)
+    head = _NAMES.times.get(head, head)
     measure = _measure(head)
     ours = "fraction" if head in FRACTIONS else UNITS.get(measure, _UNITS_OF_RUN.get(head, ""))
     factor = FACTORS.get(ours, {}).get(unit.lower())

@@ -1,10 +1,9 @@
-"""Index: records of log files from the last reading, so that only new lines are read."""
+"""Index: records of log files from the last reading, so that only changed files are read."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,36 +12,32 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.base import registry
-from hpc_train.base.data_folders import data_file
-from hpc_train.base.files import open_regular
+from hpc_train.base.data_folders import data_file, site_folders
 from hpc_train.logs.formats.base import LogParser
-from hpc_train.logs.read_log import Log, ParseStats, Reading, Wanted, extend, maker, unpressed
+from hpc_train.logs.formats.formats import maker
+from hpc_train.logs.line_dispatch import Mark
+from hpc_train.logs.read_log import Log, ParseStats, Wanted, parsers_of, pressed, read, unpressed
 from hpc_train.logs.record import Pack
 from hpc_train.version import VERSION
 
-# Length of the text before the mark that is compared: a rewritten file has another text there.
-_TAIL = 4096
 _SEAL = 32
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """The state of a file and the records read from it.
-
-    `state`: inode, size [B] and time [ns]; `tail` is a digest of the text before the mark.
-    """
+    """The state of a file, its inode, size [B] and time [ns], and the records read from it."""
 
     run: str
     path: bytes
     state: tuple[int, int, int]
-    tail: bytes
-    reading: Reading
+    packs: list[bytes]
+    census: ParseStats
 
 
 _decode = msgspec.msgpack.Decoder(dict[str, _Entry]).decode
 
 
 class Index:
-    """Readings of files, valid as long as the parsers are the same."""
+    """Records of files, valid as long as the files and the parsers are the same."""
 
     def __init__(self, wanted: Wanted, kept: bytes = b"") -> None:
         """Load the result of `content`; it is ignored if damaged or written by other parsers."""
@@ -55,44 +50,28 @@ class Index:
         self._changed = False
 
     def knows(self, log: Log) -> bool:
-        """Whether a part of the file need not be read again."""
-        return self._known(log) is not None
+        """Whether a file need not be read again."""
+        old = self._old.get(log.source)
+        stated = (log.run, bytes(log.path), _state(log.path))
+        return old is not None and (old.run, old.path, old.state) == stated
 
     def packs(self, log: Log, census: ParseStats) -> Iterator[Pack]:
-        """Yield the records of a file; of a file that has grown, only the new part is read."""
-        now, old = None, self._known(log)
-        with suppress(OSError):
-            now = log.path.stat()
-        if old is not None and now is not None and _state(now) == old.state:
+        """Yield the records of a file; a file that has changed is read."""
+        state = _state(log.path)
+        if self.knows(log):
+            old = self._old[log.source]
             self._new[log.source] = old
-            yield from map(unpressed, old.reading.packs)
-            census.add(old.reading.census)
+            yield from map(unpressed, old.packs)
+            census.add(old.census)
             return
-        reading = self._grown(log, old, now) or Reading()
-        yield from map(unpressed, tuple(reading.packs))
-        yield from extend(log, self._wanted, reading)
-        census.add(reading.census)
-        self._changed = self._changed or now is not None
-        if now is not None and log.path.is_file() and not reading.census.failed:
-            tail = _tail(log.path, reading.offset)
-            entry = _Entry(log.run, bytes(log.path), _state(now), tail, reading)
-            self._new[log.source] = entry
-
-    def _known(self, log: Log) -> _Entry | None:
-        old, name = self._old.get(log.source), (log.run, bytes(log.path))
-        return old if old is not None and (old.run, old.path) == name else None
-
-    def _grown(self, log: Log, old: _Entry | None, now: os.stat_result | None) -> Reading | None:
-        if old is None or now is None or not old.reading.resumable:
-            return None
-        inode, size, _ = old.state
-        if inode != now.st_ino or now.st_size <= size:
-            return None
-        if _tail(log.path, old.reading.offset) != old.tail:
-            return None
-        census = ParseStats()
-        census.add(old.reading.census)
-        return msgspec.structs.replace(old.reading, packs=[*old.reading.packs], census=census)
+        own, packs = ParseStats(), list[bytes]()
+        for pack in read(log, parsers_of(self._wanted), self._wanted.prefix, own, Mark()):
+            packs.append(pressed(pack))
+            yield pack
+        census.add(own)
+        self._changed = self._changed or state is not None
+        if state is not None and not own.failed:
+            self._new[log.source] = _Entry(log.run, bytes(log.path), state, packs, own)
 
     def content(self) -> bytes | None:
         """Return the bytes to store; None if they have not changed."""
@@ -110,18 +89,12 @@ class Index:
         return hashlib.blake2b(kept, digest_size=_SEAL, key=self._made_by).digest()
 
 
-def _state(now: os.stat_result) -> tuple[int, int, int]:
-    return now.st_ino, now.st_size, now.st_mtime_ns
-
-
-def _tail(path: Path, offset: int) -> bytes:
-    try:
-        with open_regular(path) as file:
-            start = max(0, offset - _TAIL)
-            file.seek(start)
-            return hashlib.sha256(file.read(offset - start)).digest()
-    except OSError:
-        return b""
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """Return the state of a regular file."""
+    with suppress(OSError):
+        now = path.stat()
+        return (now.st_ino, now.st_size, now.st_mtime_ns) if path.is_file() else None
+    return None
 
 
 @functools.cache
@@ -133,7 +106,8 @@ def _code_of(names: tuple[str, ...]) -> str:
     """
     built_in = registry.BUILT_IN["parsers"]
     parsers = [built_in.get(name) or _plugin(maker(name)()) for name in names]
-    files = [*Path(__file__).parent.rglob("*.py"), data_file("formats.yaml")]
+    own = (path for folder in site_folders() for path in folder.glob("formats/*.yaml"))
+    files = [*Path(__file__).parent.rglob("*.py"), data_file("formats.yaml"), *own]
     return "\n".join([*parsers, *sorted(map(_state_of_file, files))])
 
 

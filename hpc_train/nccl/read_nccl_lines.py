@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from functools import cache, cached_property
+from typing import Literal, NamedTuple
 
+from hpc_train.base.decode import load_data
+from hpc_train.base.value import Value
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import Block
 
@@ -96,181 +99,55 @@ class Tally:
 # Blocks of one log -> lines of NCCL -> Tally; channels, possibly millions, are parsed as bytes.
 
 
-class MessageMatch(NamedTuple):
-    """A match, the host that printed it, and the number of equal lines."""
+class Message(Value, frozen=True, kw_only=True, dict=True):
+    """A kind of line, as it is written in the file."""
 
-    match: re.Match[str]
-    host: str
-    lines: int
-
-
-# Adds a message to a tally, and yields the kinds of fact in it.
-MessageCounter = Callable[[Tally, MessageMatch], Iterator[str]]
-
-
-class Message(NamedTuple):
-    """A kind of line: its literal, its pattern, and the function that counts a match."""
-
+    kind: str
     words: str
-    pattern: re.Pattern[str]
-    take: MessageCounter
+    pattern: str
+    value: str = ""
+    each: str = ""
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern."""
+        return re.compile(self.pattern)
+
+    def count(self, tally: Tally, match: re.Match[str], host: str, lines: int) -> None:
+        """Count what a match states, and that of equal lines of its host."""
+        named = match.groupdict("")
+        for kind in _LARGEST & named.keys():
+            tally.raise_to(kind, float(named[kind]))
+        if self.kind == "ranks":
+            seat = RankPlacement(int(named["ranks"]), int(named["rank"]), host, named["bus"])
+            tally.seat(seat, lines)
+        elif self.kind in _LARGEST:
+            return
+        kind = f"env {named['name']}" if self.kind == "env" else self.kind
+        values = [self.value.format(**named) if self.value else match[1]]
+        if self.each:
+            # The interface of the bootstrap follows the adapters.
+            values = re.findall(self.each, named["list"].partition("OOB ")[0])
+        for value in () if self.kind == "ranks" else values:
+            tally.note(kind, value.strip().replace("/ROCE", "/RoCE"), lines)
 
 
-def _as(kind: str) -> MessageCounter:
-    def count(tally: Tally, found: MessageMatch) -> Iterator[str]:
-        tally.note(kind, found.match[1].strip(), found.lines)
-        yield kind
+class Messages(Value, frozen=True, kw_only=True):
+    """The content of the file: literals of the lines, events to count, and messages."""
 
-    return count
-
-
-def _seat(tally: Tally, found: MessageMatch) -> Iterator[str]:
-    ranks, bus = int(found.match["ranks"]), found.match["bus"] or ""
-    tally.raise_to("ranks", ranks)
-    tally.seat(RankPlacement(ranks, int(found.match["rank"]), found.host, bus), found.lines)
-    yield "ranks"
+    schema: Literal[1]
+    events: dict[str, str]
+    literals: tuple[str, ...]
+    messages: tuple[Message, ...]
 
 
-def _nodes(tally: Tally, found: MessageMatch) -> Iterator[str]:
-    tally.raise_to("ranks", int(found.match["ranks"]))
-    tally.raise_to("nodes", int(found.match["nodes"]))
-    yield "nodes"
+@cache
+def nccl_lines() -> Messages:
+    """Return the kinds of lines that come with the package."""
+    return load_data("nccl_lines.yaml", Messages)
 
 
-def _seconds(tally: Tally, found: MessageMatch) -> Iterator[str]:
-    tally.raise_to("init_s", float(found.match["total"]))
-    yield "init_s"
-
-
-def _adapters(tally: Tally, found: MessageMatch) -> Iterator[str]:
-    for name, layer, sharp in _ADAPTER.findall(found.match["list"].partition("OOB ")[0]):
-        tally.note("adapter", f"{name}/{'RoCE' if layer == 'ROCE' else layer}{sharp}", found.lines)
-        yield "adapter"
-
-
-def _link(tally: Tally, found: MessageMatch) -> Iterator[str]:
-    name = f"{found.match['name']}:{found.match['port']}"
-    if found.match["speed"]:
-        tally.note("speed", f"{name} {int(found.match['speed'])}", found.lines)
-        yield "speed"
-    else:
-        tally.note("adapter", f"{name}/{found.match['layer']}", found.lines)
-        yield "adapter"
-
-
-def _interfaces(tally: Tally, found: MessageMatch) -> Iterator[str]:
-    for name in _INTERFACE.findall(found.match["list"]):
-        tally.note("interface", name, found.lines)
-        yield "interface"
-
-
-def _direct(tally: Tally, found: MessageMatch) -> Iterator[str]:
-    kind = f"gdr {found.match['state'].lower()}"
-    tally.note(kind, found.match["device"], found.lines)
-    yield kind
-
-
-def _environment(tally: Tally, found: MessageMatch) -> Iterator[str]:
-    # A number ends in a full stop, a text does not.
-    value = _NUMBER.sub(r"\1", found.match["value"].strip())
-    tally.note(f"env {found.match['name']}", value, found.lines)
-    yield "env"
-
-
-_NUMBER = re.compile(r"^(-?\d+)\.$")
-_ADAPTER = re.compile(r"([\w.-]{1,64}:\d{1,4})/(IB|RoCE|ROCE|iWARP)(/SHARP)?")
-_INTERFACE = re.compile(r"([\w.-]{1,32}):[^\s<]{2,64}<\d{1,5}>")
-_RANK = r"rank (?P<rank>\d{1,7}) n[rR]anks (?P<ranks>\d{1,7}) "
-_BUS = r"cudaDev -?\d+(?: nvmlDev -?\d+)?(?: busId (?P<bus>[0-9a-fA-F:.]{1,16}))?"
-_NAME = r"([A-Za-z][\w.-]{0,31}(?: (?:[A-Z]|v\d)[\w.-]{0,31}){0,4})"
-_VERSION = r"(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?:\+(?:cuda|hip)\d{1,3}\.\d{1,3}|-[\w.-]{1,40})?)"
-_DEVICE = r"for HCA \d{1,4} ?:? '?(?P<device>[\w.-]{1,64})"
-_ABSENT = r"(No plugin found|Could not find|Plugin load .{1,200}? returned|Using internal net)"
-
-_FACTS: tuple[tuple[str, str, str], ...] = (
-    ("version", "CCL version", rf"CCL version(?: : | ){_VERSION}"),
-    ("rccl", "RCCL version", r"(R)CCL version"),
-    ("network", "Using ", rf"Using (?:network|internal Network) {_NAME}\s*$"),
-    ("plugin", "Loaded net plugin", rf"Loaded net plugin {_NAME}(?: \(v?\d+\))?\s*$"),
-    ("plugin", "P2P plugin", rf"P2P plugin (?:v\d+ )?{_NAME}\s*$"),
-    ("plugin", "NET plugin", rf"Initialized NET plugin (?!Socket\b|IB\b){_NAME}\s*$"),
-    ("plugin missing", "NET/Plugin", rf"NET/Plugin ?: {_ABSENT}"),
-    ("ofi", "aws-ofi-", r"(?:Using|Initializing) aws-ofi-[nr]ccl ([\w.+-]{1,40})"),
-    ("provider", "elected", r"Selected [Pp]rovider is ([\w;:-]{1,40})"),
-    ("protocol", "transport protocol", r"Using transport protocol ([A-Z]{2,16})"),
-    ("nvls", "NVLS multicast", r"NVLS multicast support is (not available|unavailable|available)"),
-    ("gdr far", "GPU Direct RDMA", r"GPU Direct RDMA Disabled for GPU .{1,80}distance (\d+) >"),
-    # The size if NVLink connects all GPUs of the only node with one another.
-    ("nvlink by size", "P2P Chunksize", r"P2P Chunksize set to (524288)\b"),
-    ("nvlink", "NVL[", r"\+ (NVL)\[\d"),
-    ("nvlink", "XGMI[", r"\+ (XGMI)\[\d"),
-    ("gdr refused", "NET/OFI", r"NET/OFI .{0,80}\b(GDR not supported|disabling GDR)"),
-)
-_OTHERS: tuple[tuple[MessageCounter, str, str], ...] = (
-    (_seat, "Init COMPLETE", _RANK + _BUS),
-    (_nodes, "nNodes", _RANK + r"nNodes (?P<nodes>\d{1,7})"),
-    (_seconds, "Init timings", r"nranks \d{1,7} total (?P<total>\d{1,9}\.\d{1,9})"),
-    (_adapters, ": Using ", r"NET/(?!Socket|OFI)[\w .-]{1,24}?: Using (?P<list>.{1,8000})"),
-    (
-        _link,
-        "NET/IB",
-        # In NCCL 2.3 this is the list; from 2.23 on it precedes the list, with a speed [Mbit/s].
-        r"NET/IB ?: \[\d{1,4}\] (?P<name>[\w.-]{1,64})(?::uverbs\d{1,4})?:(?P<port>\d{1,4})"
-        r"/(?P<layer>IB|RoCE)\b(?: provider=\w{1,32} speed=(?P<speed>\d{1,9})\b)?",
-    ),
-    (_interfaces, ": Using ", r"(?:NET/Socket|Bootstrap) ?: Using (?P<list>.{1,2000})"),
-    (
-        _direct,
-        "GPU Direct RDMA",
-        r"GPU Direct RDMA (?:\([^)]{1,32}\) )?(?P<state>[Ee]nabled|[Dd]isabled) " + _DEVICE,
-    ),
-    (
-        _environment,
-        " to ",
-        r"(?P<name>(?:N|R|OFI_N)CCL_\w{1,64}) set (?:by environment )?to (?P<value>.{0,300})",
-    ),
-)
-MESSAGES = (
-    *(Message(words, re.compile(pattern), _as(kind)) for kind, words, pattern in _FACTS),
-    *(Message(words, re.compile(pattern), count) for count, words, pattern in _OTHERS),
-)
-EVENTS = {
-    b"Connected all rings": "rings",
-    b"Connected all trees": "trees",
-    b"Connected NVLS tree": "nvls trees",
-    b"Init COMPLETE": "init",
-    b"NCCL WARN": "warnings",
-}
-LITERALS = (
-    *EVENTS,
-    b"NCCL version ",
-    b"RCCL version",
-    b"Using network ",
-    b"Using internal Network ",
-    b"NET/IB: [",
-    b"NET/IB : [",
-    b"GDR not supported",
-    b"disabling GDR",
-    b" nNodes ",
-    b"Init timings",
-    b": Using ",
-    b"GPU Direct RDMA",
-    b"CCL_",
-    b"Loaded net plugin",
-    b" P2P plugin ",
-    b" NET plugin ",
-    b"NET/Plugin",
-    b"aws-ofi-",
-    b"Selected Provider is ",
-    b"Selected provider is ",
-    b"Using transport protocol ",
-    b"NVLS multicast support",
-    b"P2P Chunksize set",
-    b" + NVL[",
-    b" + XGMI[",
-)
-
-
+_LARGEST = frozenset({"ranks", "nodes", "init_s"})
 _CHANNELS = (
     b" via NET/",
     b" via P2P/",
@@ -296,9 +173,11 @@ class TransportReader:
     number of the channel.
     """
 
-    literals = (*_CHANNELS, *LITERALS)
-
     def __init__(self, source: str) -> None:
+        known = nccl_lines()
+        self.literals = (*_CHANNELS, *(one.encode() for one in (*known.events, *known.literals)))
+        self._events = {event.encode(): name for event, name in known.events.items()}
+        self._messages = known.messages
         self._tally = Tally()
         self._source = source
         self._alike: dict[bytes, list[int]] = {}
@@ -368,18 +247,18 @@ class TransportReader:
             tally.counts["received by gdr"] += lines * channel.gdr
 
     def _statements(self, line: Line, lines: int) -> None:
-        for event, name in EVENTS.items():
+        for event, name in self._events.items():
             if event in line.raw:
                 self._tally.counts[name] += line.raw.count(event) * lines
                 self._first(name, line.number)
         for host, text in _pieces(line.text):
             if host:
                 self._tally.hosts[host] += lines
-            for message in MESSAGES:
-                match = message.pattern.search(text) if message.words in text else None
+            for message in self._messages:
+                match = message.compiled.search(text) if message.words in text else None
                 if match is not None:
-                    for kind in message.take(self._tally, MessageMatch(match, host, lines)):
-                        self._first(kind, line.number)
+                    message.count(self._tally, match, host, lines)
+                    self._first(message.kind, line.number)
 
     def _first(self, kind: str, number: int) -> None:
         if kind not in self._tally.first:
@@ -437,18 +316,9 @@ def channels_in(raw: bytes) -> Iterator[Channel]:
         elif match["coll"]:
             yield Channel(_kind("COLLNET", match["coll"], match["coll_gdr"]))
         else:
-            yield _network(match, _ends(raw, match.start()))
-
-
-def _network(match: re.Match[bytes], ends: tuple[int, int, bool] | None) -> Channel:
-    return Channel(
-        kind=_kind("NET", match["net"], match["gdr"]),
-        network=_clean(match["net"]),
-        nic=match["nic"].decode(),
-        gdr=bool(match["gdr"]),
-        proxied=bool(match["proxy"]),
-        ends=ends,
-    )
+            kind, nic = _kind("NET", match["net"], match["gdr"]), match["nic"].decode()
+            facts = (_clean(match["net"]), nic, bool(match["gdr"]), bool(match["proxy"]))
+            yield Channel(kind, *facts, _ends(raw, match.start()))
 
 
 def _kind(family: str, name: bytes, gdr: bytes | None) -> str:

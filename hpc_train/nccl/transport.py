@@ -11,6 +11,7 @@ import msgspec
 
 from hpc_train.base.errors import HpcTrainError, LogParseError
 from hpc_train.base.files import is_folder
+from hpc_train.base.finding import Severity
 from hpc_train.logs.line_dispatch import dispatch
 from hpc_train.logs.log_file import log_files, open_log
 from hpc_train.nccl.read_nccl_lines import Tally, TransportReader
@@ -21,67 +22,6 @@ from hpc_train.runs.run import Run
 from hpc_train.sites.partition import Fabric, Network
 
 _SHOWN = 12
-
-
-def link_layers(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    """Find InfiniBand and Ethernet adapters used together."""
-    layers = {adapter.link_layer for adapter in facts.adapters}
-    if len(layers) < 2 or facts.nodes == 1:
-        return
-    listed = ", ".join(f"{a.name}/{a.link_layer}" for a in facts.adapters[:_SHOWN])
-    yield TransportFinding(
-        id="nccl_mixed_link_layers",
-        severity="warning",
-        message=f"NCCL uses adapters of different link layers together: {listed}",
-        advice="name those of the fast network in NCCL_IB_HCA (network.hcas of the profile)",
-        evidence=facts.places("adapter"),
-    )
-
-
-def link_speeds(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    """Find links of one layer with different speeds: collectives wait for the slowest."""
-    if facts.nodes == 1:
-        return
-    for layer in sorted({adapter.link_layer for adapter in facts.adapters}):
-        alike = [one for one in facts.adapters if one.link_layer == layer and one.gbps]
-        if len({speed for one in alike for speed in one.gbps}) < 2:
-            continue
-        listed = ", ".join(map(_at, alike[:_SHOWN]))
-        yield TransportFinding(
-            id="nccl_mixed_link_speeds",
-            severity="warning",
-            message=f"adapters of one kind run at different speeds [Gbit/s]: {listed}",
-            advice="a link that came up slow shows in `ibstat`, `ethtool` and at its cable; "
-            "exclude the adapters of another network in NCCL_IB_HCA",
-            evidence=facts.places("speed", "adapter"),
-        )
-
-
-def _at(adapter: Adapter) -> str:
-    return f"{adapter.name} {'/'.join(f'{speed:g}' for speed in adapter.gbps)}"
-
-
-def p2p_disabled(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    """Find channels through host memory between GPUs of one node."""
-    shared = facts.channels.get("SHM", 0)
-    direct = sum(n for kind, n in facts.channels.items() if kind.startswith("P2P/"))
-    if not shared:
-        return
-    off = facts.environment.get("NCCL_P2P_DISABLE") == "1"
-    some = f", {direct} do not" if direct else ""
-    yield TransportFinding(
-        id="nccl_p2p_disabled",
-        # Between CPU sockets of a node with PCIe only, NCCL uses host memory by default.
-        severity="warning" if off or facts.nvlink or not direct else "info",
-        message=f"{shared} channels inside the nodes go through the host's memory (SHM){some}",
-        advice="take NCCL_P2P_DISABLE=1 out of the environment"
-        if off
-        else "look at `nvidia-smi topo -p2p r`; ACS or an IOMMU that is on, and containers that do "
-        "not share /proc and the devices, keep GPUs apart",
-        evidence=facts.places("SHM"),
-    )
-
-
 _SLOW: tuple[Fabric | None, ...] = (None, "ethernet")
 # Fabrics for which NCCL needs a plug-in; without it, NCCL uses sockets.
 _PLUGINS: dict[Fabric, str] = {
@@ -116,6 +56,14 @@ def verdict(facts: Transport, promised: Network | None = None) -> Transport:
     return msgspec.structs.replace(facts, verdict=word_of(facts), findings=tuple(findings))
 
 
+def _found(
+    kind: tuple[str, Severity], message: str, advice: str, evidence: tuple[str, ...]
+) -> TransportFinding:
+    return TransportFinding(
+        id=kind[0], severity=kind[1], message=message, advice=advice, evidence=evidence
+    )
+
+
 def _sockets(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
     if "Socket" not in network_names(facts) or promised.fabric == "ethernet":
         return
@@ -124,12 +72,11 @@ def _sockets(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
     over = f" over {', '.join(facts.interfaces[:4])}" if facts.interfaces else ""
     asked = f"; the profile promises {promised.fabric}" if promised.fabric else ""
     many = f" ({channels} channels)" if channels else ""
-    yield TransportFinding(
-        id="nccl_socket_transport",
-        severity="error" if better else "warning",
-        message=f"TCP sockets carry NCCL's data between nodes{over}{many}{asked}",
-        advice=_socket_advice(facts, promised),
-        evidence=facts.places(SOCKET, "network", "plugin missing", "env"),
+    yield _found(
+        ("nccl_socket_transport", "error" if better else "warning"),
+        f"TCP sockets carry NCCL's data between nodes{over}{many}{asked}",
+        _socket_advice(facts, promised),
+        facts.places(SOCKET, "network", "plugin missing", "env"),
     )
 
 
@@ -147,38 +94,54 @@ def _socket_advice(facts: Transport, promised: Network) -> str:
     return "run `hpctrain doctor` on a node: it lists adapters that NCCL could use"
 
 
-def _no_gdr(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    kinds = [kind for kind in facts.between_nodes if _direct(kind)]
-    if not kinds or any(kind.endswith(GDR) for kind in kinds):
-        return
-    channels = sum(facts.between_nodes[kind] for kind in kinds)
-    yield TransportFinding(
-        id="nccl_no_gpudirect",
-        severity="warning",
-        message=f"{fabric_of(kinds[0].partition('/')[2], facts)} without GPUDirect RDMA: all "
-        f"{channels} channels between nodes go through the host's memory",
-        advice=_gdr_advice(facts),
-        evidence=facts.places(kinds[0], "gdr refused", "gdr disabled", "gdr far"),
-    )
+def _plugins(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
+    """Find a plug-in that is missing, and libfabric over TCP."""
+    wanted = _PLUGINS.get(promised.fabric) if promised.fabric else None
+    if wanted is not None and facts.plugin_missing and facts.nodes != 1:
+        yield _found(
+            ("nccl_plugin_missing", "error"),
+            f"NCCL finds no network plug-in, and {promised.fabric} needs {wanted}",
+            "wrong container or LD_LIBRARY_PATH: add the folder with libnccl-net.so to it",
+            facts.places("plugin missing"),
+        )
+    if facts.provider.startswith(_TCP):
+        yield _found(
+            ("nccl_ofi_tcp", "error"),
+            f"libfabric's provider is {facts.provider}: TCP, not the fast network",
+            "FI_PROVIDER=efa or cxi, and a libfabric that was built with it",
+            facts.places("provider"),
+        )
 
 
-def _some_gdr(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    direct = {kind: n for kind, n in facts.between_nodes.items() if _direct(kind)}
+def _gpudirect(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find channels between nodes without GPUDirect RDMA: all of them, or some."""
+    direct = {
+        kind: n
+        for kind, n in facts.between_nodes.items()
+        if kind.startswith("NET/") and not kind.startswith(SOCKET)
+    }
     have = sum(n for kind, n in direct.items() if kind.endswith(GDR))
     lack = sum(direct.values()) - have
-    if not have or not lack:
-        return
-    where = ", ".join(facts.without_gdr[:6]) + (" …" if len(facts.without_gdr) > 6 else "")
-    first = next(kind for kind in direct if not kind.endswith(GDR))
-    yield TransportFinding(
-        id="nccl_mixed_gpudirect",
-        severity="info" if facts.gdr_only_received else "warning",
-        message=f"GPUDirect RDMA on {have} channels between nodes, not on {lack}: {where}",
-        advice="NCCL reads from GPUs this way only over NVLink or with NCCL_NET_GDR_READ=1"
-        if facts.gdr_only_received
-        else f"compare these adapters and hosts with the others; {_gdr_advice(facts)}",
-        evidence=facts.places(first),
-    )
+    first = next((kind for kind in direct if not kind.endswith(GDR)), "")
+    if direct and not any(kind.endswith(GDR) for kind in direct):
+        yield _found(
+            ("nccl_no_gpudirect", "warning"),
+            f"{fabric_of(first.partition('/')[2], facts)} without GPUDirect RDMA: all "
+            f"{lack} channels between nodes go through the host's memory",
+            _gdr_advice(facts),
+            facts.places(first, "gdr refused", "gdr disabled", "gdr far"),
+        )
+    elif have and lack:
+        where = ", ".join(facts.without_gdr[:6]) + (" …" if len(facts.without_gdr) > 6 else "")
+        received = facts.gdr_only_received
+        yield _found(
+            ("nccl_mixed_gpudirect", "info" if received else "warning"),
+            f"GPUDirect RDMA on {have} channels between nodes, not on {lack}: {where}",
+            "NCCL reads from GPUs this way only over NVLink or with NCCL_NET_GDR_READ=1"
+            if received
+            else f"compare these adapters and hosts with the others; {_gdr_advice(facts)}",
+            facts.places(first),
+        )
 
 
 def _gdr_advice(facts: Transport) -> str:
@@ -202,69 +165,81 @@ def _gdr_advice(facts: Transport) -> str:
     )
 
 
-def _mixed_networks(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+def _networks(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
+    """Find several networks, and others than that of the profile."""
     names = network_names(facts)
-    if len(names) < 2:
-        return
-    counts = ", ".join(f"{name} {number}" for name, number in names.items())
-    yield TransportFinding(
-        id="nccl_mixed_networks",
-        severity="warning",
-        message=f"several networks carry NCCL's data between nodes: {counts}",
-        advice="the nodes differ in adapters, container or plug-in; NCCL_NET selects one",
-        evidence=tuple(
-            place for kind in facts.between_nodes if (place := facts.first.get(kind)) is not None
-        )[:4],
-    )
-
-
-def _plugin(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
-    wanted = _PLUGINS.get(promised.fabric) if promised.fabric else None
-    if wanted is None or not facts.plugin_missing or facts.nodes == 1:
-        return
-    yield TransportFinding(
-        id="nccl_plugin_missing",
-        severity="error",
-        message=f"NCCL finds no network plug-in, and {promised.fabric} needs {wanted}",
-        advice="wrong container or LD_LIBRARY_PATH: add the folder with libnccl-net.so to it",
-        evidence=facts.places("plugin missing"),
-    )
-
-
-def _provider(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    if facts.provider.startswith(_TCP):
-        yield TransportFinding(
-            id="nccl_ofi_tcp",
-            severity="error",
-            message=f"libfabric's provider is {facts.provider}: TCP, not the fast network",
-            advice="FI_PROVIDER=efa or cxi, and a libfabric that was built with it",
-            evidence=facts.places("provider"),
+    if len(names) > 1:
+        counts = ", ".join(f"{name} {number}" for name, number in names.items())
+        yield _found(
+            ("nccl_mixed_networks", "warning"),
+            f"several networks carry NCCL's data between nodes: {counts}",
+            "the nodes differ in adapters, container or plug-in; NCCL_NET selects one",
+            facts.places(*facts.between_nodes)[:4],
         )
-
-
-def _unexpected(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
     wanted = _NAMES.get(promised.fabric) if promised.fabric else None
     if wanted is None:
         return
-    others = [n for n in network_names(facts) if not n.lower().startswith((*wanted, "socket"))]
-    others = [name for name in others if name != "MNNVL"]
+    others = [n for n in names if not n.lower().startswith((*wanted, "socket")) and n != "MNNVL"]
     if others:
-        yield TransportFinding(
-            id="nccl_unexpected_network",
-            severity="warning",
-            message=f"NCCL uses {', '.join(others)}; the profile promises {promised.fabric}",
-            advice="correct network.fabric of the profile, or the plug-in that the job loads",
-            evidence=facts.places("network", "plugin"),
+        yield _found(
+            ("nccl_unexpected_network", "warning"),
+            f"NCCL uses {', '.join(others)}; the profile promises {promised.fabric}",
+            "correct network.fabric of the profile, or the plug-in that the job loads",
+            facts.places("network", "plugin"),
         )
 
 
-def _direct(kind: str) -> bool:
-    return kind.startswith("NET/") and not kind.startswith(SOCKET)
+def _links(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find adapters of different link layers or speeds: collectives wait for the slowest."""
+    layers = sorted({adapter.link_layer for adapter in facts.adapters})
+    if facts.nodes == 1:
+        return
+    if len(layers) > 1:
+        listed = ", ".join(f"{a.name}/{a.link_layer}" for a in facts.adapters[:_SHOWN])
+        yield _found(
+            ("nccl_mixed_link_layers", "warning"),
+            f"NCCL uses adapters of different link layers together: {listed}",
+            "name those of the fast network in NCCL_IB_HCA (network.hcas of the profile)",
+            facts.places("adapter"),
+        )
+    for layer in layers:
+        alike = [one for one in facts.adapters if one.link_layer == layer and one.gbps]
+        if len({speed for one in alike for speed in one.gbps}) > 1:
+            listed = ", ".join(
+                f"{one.name} {'/'.join(f'{speed:g}' for speed in one.gbps)}"
+                for one in alike[:_SHOWN]
+            )
+            yield _found(
+                ("nccl_mixed_link_speeds", "warning"),
+                f"adapters of one kind run at different speeds [Gbit/s]: {listed}",
+                "a link that came up slow shows in `ibstat`, `ethtool` and at its cable; "
+                "exclude the adapters of another network in NCCL_IB_HCA",
+                facts.places("speed", "adapter"),
+            )
+
+
+def _through_host(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find channels through host memory between GPUs of one node."""
+    shared = facts.channels.get("SHM", 0)
+    direct = sum(n for kind, n in facts.channels.items() if kind.startswith("P2P/"))
+    if not shared:
+        return
+    off = facts.environment.get("NCCL_P2P_DISABLE") == "1"
+    some = f", {direct} do not" if direct else ""
+    yield _found(
+        # Between CPU sockets of a node with PCIe only, NCCL uses host memory by default.
+        ("nccl_p2p_disabled", "warning" if off or facts.nvlink or not direct else "info"),
+        f"{shared} channels inside the nodes go through the host's memory (SHM){some}",
+        "take NCCL_P2P_DISABLE=1 out of the environment"
+        if off
+        else "look at `nvidia-smi topo -p2p r`; ACS or an IOMMU that is on, and containers that do "
+        "not share /proc and the devices, keep GPUs apart",
+        facts.places("SHM"),
+    )
 
 
 _RULES: tuple[TransportRule, ...] = (
-    _sockets, _plugin, _provider, _no_gdr, _some_gdr, _mixed_networks, _unexpected, link_layers,
-    link_speeds, p2p_disabled,
+    _sockets, _plugins, _gpudirect, _networks, _links, _through_host
 )  # fmt: skip
 
 
@@ -350,110 +325,82 @@ def facts(tally: Tally) -> Transport | None:
     """Return the transport that the lines show; None without a line of NCCL."""
     if not tally.first:
         return None
-    between = between_nodes(tally)
-    counts = tally.counts
+    stated, largest, counts = tally.facts, tally.largest, tally.counts
+
+    def values(kind: str) -> tuple[str, ...]:
+        return tuple(stated.get(kind, ()))[:_MOST]
+
+    def usual(kind: str) -> str:
+        return stated[kind].most_common(1)[0][0] if kind in stated else ""
+
+    def ordered(channels: Counter[str], *, collnet: bool = False) -> dict[str, int]:
+        every = channels.most_common()
+        return {kind: n for kind, n in every if kind.startswith("COLLNET/") == collnet}
+
+    between, versions = between_nodes(tally), values("version")
+    environment = sorted([kind for kind in stated if kind.startswith("env ")][:_MOST])
     return Transport(
-        nccl_version=_versions(tally),
-        ranks=_whole(tally, "ranks"),
+        # Without those that are a prefix of another.
+        nccl_version=tuple(
+            one for one in versions if not any(o != one and o.startswith(one) for o in versions)
+        ),
+        ranks=int(largest["ranks"]) if "ranks" in largest else None,
         nodes=nodes_of(tally, between),
         hosts=hosts_of(tally),
-        using_network=dict(tally.facts.get("network", {})),
-        channels=_ordered(tally.channels, collnet=False),
-        between_nodes=_ordered(between, collnet=False),
-        collnet=_ordered(tally.channels, collnet=True),
+        using_network=dict(stated.get("network", {})),
+        channels=ordered(tally.channels),
+        between_nodes=ordered(between),
+        collnet=ordered(tally.channels, collnet=True),
         pxn_channels=counts["pxn"],
         connected_all_rings=counts["rings"],
         connected_all_trees=counts["trees"],
         connected_nvls=counts["nvls trees"],
-        nvls_available="available" in tally.facts["nvls"] if "nvls" in tally.facts else None,
+        nvls_available="available" in stated["nvls"] if "nvls" in stated else None,
         nvlink=_nvlink(tally),
-        rccl="rccl" in tally.facts,
+        rccl="rccl" in stated,
         init_complete=counts["init"],
-        init_s=tally.largest.get("init_s"),
+        init_s=largest.get("init_s"),
         warn_count=counts["warnings"],
-        adapters=_adapters(tally),
-        interfaces=_values(tally, "interface"),
-        plugins=_values(tally, "plugin"),
-        plugin_missing="plugin missing" in tally.facts and "plugin" not in tally.facts,
-        ofi_version=_usual(tally, "ofi"),
-        provider=_usual(tally, "provider"),
-        protocol=_usual(tally, "protocol"),
+        adapters=tuple(_adapter(text, tally) for text in values("adapter")),
+        interfaces=values("interface"),
+        plugins=values("plugin"),
+        plugin_missing="plugin missing" in stated and "plugin" not in stated,
+        ofi_version=usual("ofi"),
+        provider=usual("provider"),
+        protocol=usual("protocol"),
         without_gdr=tuple(sorted(tally.without_gdr)[:_MOST]),
         gdr_only_received=bool(tally.without_gdr)
         and 0 < counts["received"] == counts["received by gdr"],
-        environment=_environment(tally),
+        # All values if ranks differ.
+        environment={
+            kind.removeprefix("env "): " | ".join(list(stated[kind])[:4]) for kind in environment
+        },
         first=dict(tally.first),
     )
 
 
-def _values(tally: Tally, kind: str) -> tuple[str, ...]:
-    return tuple(tally.facts.get(kind, ()))[:_MOST]
-
-
-def _usual(tally: Tally, kind: str) -> str:
-    values = tally.facts.get(kind)
-    return values.most_common(1)[0][0] if values else ""
-
-
-def _whole(tally: Tally, kind: str) -> int | None:
-    return int(tally.largest[kind]) if kind in tally.largest else None
-
-
-def _versions(tally: Tally) -> tuple[str, ...]:
-    """Return the versions without those that are a prefix of another."""
-    values = _values(tally, "version")
-    return tuple(one for one in values if not any(o != one and o.startswith(one) for o in values))
-
-
-def _ordered(counts: Counter[str], *, collnet: bool) -> dict[str, int]:
-    return {
-        kind: number
-        for kind, number in counts.most_common()
-        if kind.startswith("COLLNET/") == collnet
-    }
-
-
 def _nvlink(tally: Tally) -> bool:
-    known = "nvlink" in tally.facts or bool(tally.counts["nvls trees"])
-    return known or _by_size(tally) or bool(tally.channels["P2P/MNNVL"])
-
-
-def _by_size(tally: Tally) -> bool:
-    """Return whether a chunk size that was not requested shows NVLink."""
+    """Whether a line says so, or a chunk size that was not requested shows it."""
     asked = {"env NCCL_P2P_NVL_CHUNKSIZE", "env NCCL_P2P_PCI_CHUNKSIZE"}
     if tally.largest.get("nodes") != 1:
         asked.add("env NCCL_P2P_NET_CHUNKSIZE")
-    return "nvlink by size" in tally.facts and asked.isdisjoint(tally.facts)
-
-
-def _adapters(tally: Tally) -> tuple[Adapter, ...]:
-    return tuple(_adapter(text, tally) for text in _values(tally, "adapter"))
+    by_size = "nvlink by size" in tally.facts and asked.isdisjoint(tally.facts)
+    seen = tally.counts["nvls trees"] or tally.channels["P2P/MNNVL"]
+    return "nvlink" in tally.facts or by_size or bool(seen)
 
 
 def _adapter(text: str, tally: Tally) -> Adapter:
     name, layer, *sharp = text.split("/")
     device = name.partition(":")[0]
+    speeds = (one.rpartition(" ") for one in tally.facts.get("speed", ()))
     return Adapter(
         name=name,
         link_layer=layer,
         sharp=bool(sharp),
         gdr_enabled=tally.facts.get("gdr enabled", Counter[str]())[device],
         gdr_disabled=tally.facts.get("gdr disabled", Counter[str]())[device],
-        gbps=_speeds(tally, name),
+        gbps=tuple(sorted({int(speed) / 1000 for whose, _, speed in speeds if whose == name})),
     )
-
-
-def _speeds(tally: Tally, adapter: str) -> tuple[float, ...]:
-    stated = (text.rpartition(" ") for text in tally.facts.get("speed", ()))
-    return tuple(sorted({int(speed) / 1000 for name, _, speed in stated if name == adapter}))
-
-
-def _environment(tally: Tally) -> dict[str, str]:
-    """Return the environment variables that were set; all values if ranks differ."""
-    named = [kind for kind in tally.facts if kind.startswith("env ")][:_MOST]
-    return {
-        kind.removeprefix("env "): " | ".join(list(tally.facts[kind])[:4]) for kind in sorted(named)
-    }
 
 
 def hosts_of(tally: Tally) -> tuple[str, ...]:
@@ -525,8 +472,11 @@ def transport_of(
     for path in log_files(list(paths)):
         inside = root is not None and path.is_relative_to(root)
         source = path.relative_to(root).as_posix() if root and inside else path.as_posix()
-        with suppress(LogParseError):
-            together.add(_tally(path, source))
+        reader = TransportReader(source)
+        with suppress(LogParseError), open_log(path) as stream:
+            for _ in dispatch(stream, (), whole=(reader,)):
+                pass
+            together.add(reader.tally)
     return transport_in(together, promised)
 
 
@@ -534,14 +484,6 @@ def transport_in(tally: Tally, promised: Network | None = None) -> Transport | N
     """Return the transport of a tally; None without a line of NCCL."""
     seen = facts(tally)
     return verdict(seen, promised) if seen else None
-
-
-def _tally(path: Path, source: str) -> Tally:
-    reader = TransportReader(source)
-    with open_log(path) as stream:
-        for _ in dispatch(stream, (), whole=(reader,)):
-            pass
-    return reader.tally
 
 
 NetworkOf = Callable[[str], Network | None]

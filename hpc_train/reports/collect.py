@@ -18,7 +18,7 @@ from hpc_train.foreign.classify_inputs import classify
 from hpc_train.jobs.log_selection import Search, StatedScope
 from hpc_train.logs.collect import apart_warnings, is_apart, packs_in, wanted
 from hpc_train.logs.foreign_logs_by_run import foreign_runs, nothing
-from hpc_train.logs.option_pattern import own_patterns
+from hpc_train.logs.formats.pattern import own_patterns
 from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Wanted, parsers_of, stated
 from hpc_train.logs.record import Pack, Record
 from hpc_train.logs.record_file import csv_rows, json_lines

@@ -11,8 +11,9 @@ from pathlib import Path
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.files import is_regular, open_regular
 from hpc_train.logs.collect import logs_of, packs_in, wanted
+from hpc_train.logs.line_dispatch import Mark
 from hpc_train.logs.pattern_suggestions import Suggestion, suggested_for
-from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Reading, extend
+from hpc_train.logs.read_log import GUESSING, Log, ParseStats, parsers_of, read
 from hpc_train.logs.record import RESULTS, Pack
 from hpc_train.reports.study_runs import deleted_logs, has_one_rank
 from hpc_train.runs.expected_runs import run_time_s
@@ -56,7 +57,7 @@ class LastMeasurement:
         self._start_anew()
 
     def _start_anew(self) -> None:
-        self._readings: dict[str, Reading] = {}
+        self._marks: dict[str, Mark] = {}
         self._values: dict[str, float] = {}
         self._step: int | None = None
         self._total: int | None = None
@@ -64,10 +65,10 @@ class LastMeasurement:
     def text(self) -> str:
         """Return `step 120, 0.25 s a step, 320 samples/s, loss 1.3`; empty before the first one."""
         self._read()
-        if not self._values and any(one.offset for one in self._readings.values()):
+        if not self._values and any(mark.offset for mark in self._marks.values()):
             # Lines of no known format.
             self._wanted = wanted(GUESSING)
-            self._readings.clear()
+            self._marks.clear()
             self._read()
         parts = [] if self._step is None else [f"step {self._step:,}"]
         for group in _GROUPS:
@@ -91,12 +92,12 @@ class LastMeasurement:
                 continue
             if self._total is None:
                 self._total = _total_steps(path)
-            reading = self._readings.setdefault(name, Reading())
-            for pack in extend(Log(self._folder.run_id, path, name), self._wanted, reading):
+            mark, log = self._marks.setdefault(name, Mark()), Log(self._folder.run_id, path, name)
+            look, census = self._wanted, ParseStats()
+            for pack in read(log, parsers_of(look), look.prefix, census, mark):
                 for record in pack.records():
                     self._values[record.metric] = record.value
                     self._step = record.step if record.step is not None else self._step
-            reading.packs.clear()
             return
 
 

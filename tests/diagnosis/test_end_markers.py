@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpc_train.diagnosis.attempts import EndingReader
+from hpc_train.diagnosis.root_cause import Ending, MarkReader
 from hpc_train.diagnosis.scan_logs import EpochReader, StepReader
 from hpc_train.logs.line_dispatch import Block, blocks, dispatch
 
@@ -17,12 +17,13 @@ ENDINGS = yaml.safe_load((Path(__file__).parent / "endings.yaml").read_bytes())
 
 def kinds(text: str, size: int = 1 << 20) -> list[str]:
     """Return how a log ends, read as by `observe`, in blocks of whole lines."""
-    endings, steps, epochs = EndingReader(), StepReader(), EpochReader()
+    endings, steps, epochs = MarkReader(), StepReader(), EpochReader()
     log = text.encode()
     said = [
         (line.number, ending.kind)
         for line, _ in dispatch(io.BytesIO(log), [endings])
         for ending in endings.read(line)
+        if isinstance(ending, Ending)
     ]
     number = 1
     for data, end in blocks(io.BytesIO(log), size):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.diagnosis.diagnose import _after
 from hpc_train.diagnosis.diagnosis import FirstFailure
 from hpc_train.diagnosis.root_cause import (
     CAUSE,
@@ -14,7 +13,6 @@ from hpc_train.diagnosis.root_cause import (
     ENDED,
     EXIT,
     RAISED_AGAIN,
-    OrderedSighting,
     cause_level,
     choose_root,
     first_of,
@@ -28,23 +26,19 @@ SECOND = "2025-04-24T10:00:07"
 
 def seen(
     rank: int, when: str | None = None, *, file: int = 0, line: int = 1, root: bool = False
-) -> OrderedSighting:
+) -> Sighting:
     groups = (("root", "yes"), ("exitcode", "1")) if root else ()
     name = "torchrun_child_failed_rank" if root else "cuda_oom"
-    sighting = Sighting(
-        signature=name, source="a.log", line=line, text="", rank=rank, time=when, groups=groups
-    )
-    return OrderedSighting(
-        sighting=sighting, signature=catalogue().by_id[name], file=file, when=when
-    )
+    known, place = catalogue().by_id[name], {"source": "a.log", "line": line, "file": file}
+    return Sighting(of=known, text="", rank=rank, time=when, when=when, groups=groups, **place)  # type: ignore[arg-type]
 
 
-def root_of(*rivals: OrderedSighting, first: int | None = None) -> int | None:
+def root_of(*rivals: Sighting, first: int | None = None) -> int | None:
     first_failure = (
         None if first is None else FirstFailure(rank=first, host="", exit_code=1, said_by="x")
     )
     root = choose_root(rivals, first_failure)
-    return root.sighting.rank if root else None
+    return root.rank if root else None
 
 
 def test_of_one_second_the_rank_that_was_seen_to_fail_first_counts() -> None:
@@ -73,19 +67,9 @@ def test_of_agents_that_name_one_moment_the_first_counts() -> None:
     assert [first_of(order).rank for order in (reports, reports[::-1]) if first_of(order)] == [5, 2]  # type: ignore[union-attr]
 
 
-def test_what_came_after_the_root_at_its_very_moment_stands_behind_it() -> None:
-    root = seen(0, SECOND, line=5)
-    assert _after(seen(1, SECOND, line=6), root)
-    assert not _after(seen(1, SECOND, line=4), root)
-    assert not _after(root, root)
-    assert _after(seen(1, f"{SECOND}.1", line=4), root)
-
-
-def of(name: str, text: str = "", *, line: int = 1, **groups: str) -> OrderedSighting:
-    sighting = Sighting(
-        signature=name, source="a.log", line=line, text=text, groups=tuple(groups.items())
-    )
-    return OrderedSighting(sighting=sighting, signature=catalogue().by_id[name], file=0)
+def of(name: str, text: str = "", *, line: int = 1, **groups: str) -> Sighting:
+    known, stated = catalogue().by_id[name], tuple(groups.items())
+    return Sighting(of=known, source="a.log", line=line, text=text, groups=stated)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +95,7 @@ def of(name: str, text: str = "", *, line: int = 1, **groups: str) -> OrderedSig
         (of("torchrun_child_failed_rank", exitcode="-11"), ECHO),
     ],
 )  # fmt: skip
-def test_the_distance_of_a_line_from_the_root_cause(one: OrderedSighting, level: int) -> None:
+def test_the_distance_of_a_line_from_the_root_cause(one: Sighting, level: int) -> None:
     assert cause_level(one) == level
 
 
@@ -145,10 +129,7 @@ def test_a_rank_that_was_terminated_is_not_the_first_failure(
     codes: tuple[int, int], rank: int
 ) -> None:
     reports = [
-        replace(
-            one,
-            sighting=replace(one.sighting, groups=(("root", "yes"), ("exitcode", str(code)))),
-        )
+        replace(one, groups=(("root", "yes"), ("exitcode", str(code))))
         for one, code in zip(
             (seen(0, SECOND, root=True), seen(1, SECOND, root=True)), codes, strict=True
         )

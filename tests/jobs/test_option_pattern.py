@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.base.errors import ReportError, SpecError
 from hpc_train.jobs.log_selection import Search
-from hpc_train.logs.option_pattern import own_patterns
+from hpc_train.logs.formats.pattern import own_patterns
 from hpc_train.machine.show_sites import site_keys
 from hpc_train.reports.build import build_report
 from hpc_train.reports.read_report_options import target_of

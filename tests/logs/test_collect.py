@@ -238,14 +238,6 @@ def test_line_numbers_across_blocks(tmp_path: Path) -> None:
     assert [record.line for record in collect("r", [log])] == [300_001]
 
 
-@pytest.mark.parametrize("order", ["le", "be"])
-def test_a_log_in_utf_16_is_text(tmp_path: Path, order: str) -> None:
-    text = "\ufeff" + "".join(f"step {n} loss 2.5 ✓\n" for n in range(1, 40_001))
-    path = write(tmp_path / "a.log", text.encode(f"utf-16-{order}"))
-    found = list(collect("r", [path], root=tmp_path))
-    assert (len(found), found[-1].step, found[-1].value) == (40_000, 40_000, 2.5)
-
-
 def test_reader_may_stop_early(tmp_path: Path) -> None:
     log = write(tmp_path / "a.out", EVENT * 10)
     records = collect("r", [log])

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from hpc_train.base import registry
-from hpc_train.logs.read_log import maker
+from hpc_train.logs.formats.formats import maker
 from tests.logs.parse_text import parse
 
 NAMES = tuple(registry.BUILT_IN["parsers"])

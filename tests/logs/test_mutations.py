@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from hpc_train.base import registry
 from hpc_train.base.metrics import UNITS
-from hpc_train.logs.read_log import ParseStats, maker
+from hpc_train.logs.formats.formats import maker
+from hpc_train.logs.read_log import ParseStats
 from tests.logs.parse_text import parse
 
 NAMES = tuple(registry.BUILT_IN["parsers"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.diagnosis.signatures import catalogue, explain, kind_of, size
+from hpc_train.diagnosis.signatures import explain, kind_of, size
 from tests.cases import cases
 from tests.logs.sighted import groups, ids, sighted
 
@@ -57,7 +57,7 @@ def test_three_kinds(line: str, kind: str | None) -> None:
 
 def test_sizes_and_who_are_told() -> None:
     (sighting,) = sighted("[rank11]: " + FULL)
-    signature = catalogue().by_id[sighting.signature]
+    signature = sighting.of
     assert explain(signature, sighting).title == (
         "GPU 3 of rank 11 ran out of memory: 76.00 GiB of 80.00 GiB are allocated by PyTorch,"
         " 2.00 GiB more were requested"

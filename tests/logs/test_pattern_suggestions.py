@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpc_train.logs.formats.pattern import UserPattern
+from hpc_train.logs.formats.pattern import UserPattern, own_patterns
 from hpc_train.logs.line import Line
-from hpc_train.logs.option_pattern import own_patterns
 from hpc_train.logs.pattern_suggestions import suggested_for, suggestions
 
 LINES = [

@@ -1,4 +1,4 @@
-"""The index: what is not read again, what is read on, and when it counts as nothing."""
+"""The index: what is not read again, and when it counts as nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.logs import read_log
+from hpc_train.logs import read_log, record_index
 from hpc_train.logs.collect import logs_of, records_of, wanted
 from hpc_train.logs.log_file import open_log
 from hpc_train.logs.read_log import ParseStats
@@ -80,14 +80,13 @@ def test_unchanged_file_is_not_read_again(log: Path, reads: Reads) -> None:
     assert (same, reads.offsets) == (kept, [0])
 
 
-def test_grown_file_is_read_on(log: Path, reads: Reads) -> None:
+def test_grown_file_is_read_again(log: Path, reads: Reads) -> None:
     _, kept = collect(log)
-    size = log.stat().st_size
     with log.open("ab") as file:
         file.write(b"\n" + EVENT % 2)
     found, kept = collect(log, kept)
     assert steps(found) == [(2, 1), (4, 2)]
-    assert reads.offsets == [0, size]
+    assert reads.offsets == [0, 0]
     assert steps(collect(log, kept)[0]) == [(2, 1), (4, 2)]
 
 
@@ -101,44 +100,10 @@ def test_cut_line_at_the_end_is_read_again_when_it_is_whole(log: Path) -> None:
     assert steps(collect(log, kept)[0]) == [(2, 1), (3, 2)]
 
 
-def test_parser_in_the_middle_of_something_starts_again(log: Path, reads: Reads) -> None:
-    class Table:
-        literals = (b"hello",)
-
-        def __init__(self) -> None:
-            self.wants_next = False
-
-        def read(self, line: object) -> tuple[()]:
-            self.wants_next = not self.wants_next
-            return ()
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_log, "maker", lambda name: Table)
-        log.write_bytes(b"hello\n")
-        _, kept = collect(log, parser="book")
-        with log.open("ab") as file:
-            file.write(b"world\n")
-        _, kept = collect(log, kept, "book")
-        with log.open("ab") as file:
-            file.write(b"end\n")
-        collect(log, kept, "book")
-    assert reads.offsets == [0, 0, 12]
-
-
 def test_file_that_was_written_anew_is_read_from_its_start(log: Path) -> None:
     _, kept = collect(log)
     log.write_bytes(EVENT % 7 + EVENT % 8 + EVENT % 9)
     assert steps(collect(log, kept)[0]) == [(1, 7), (2, 8), (3, 9)]
-
-
-def test_another_file_does_not_go_on_where_the_old_one_ended(log: Path) -> None:
-    filler = b"x" * 5000 + b"\n"
-    log.write_bytes(EVENT % 1 + filler)
-    _, kept = collect(log)
-    other = log.with_name("b.log")
-    other.write_bytes(EVENT % 7 + filler + EVENT % 8)
-    other.replace(log)
-    assert steps(collect(log, kept)[0]) == [(1, 7), (3, 8)]
 
 
 def test_file_that_could_not_be_read_is_read_again(log: Path, reads: Reads) -> None:
@@ -178,12 +143,6 @@ def test_file_that_has_gone_leaves_the_index(log: Path, tmp_path: Path) -> None:
     assert len(fewer) < len(kept)
 
 
-def test_every_parser_that_has_nothing_open_can_be_read_on(log: Path) -> None:
-    reading = read_log.Reading()
-    assert list(read_log.extend(logs_of("r", [log])[0], wanted("auto"), reading))
-    assert reading.resumable
-
-
 @pytest.mark.process
 def test_memory_does_not_grow_with_the_records(tmp_path: Path) -> None:
     log, kept = tmp_path / "a.log", tmp_path / "index"
@@ -210,36 +169,12 @@ def test_records_come_while_the_file_is_read(log: Path, monkeypatch: pytest.Monk
         raise Read
 
     first = collect(log)[0][0]
-    monkeypatch.setattr(read_log, "read", cut)
+    monkeypatch.setattr(record_index, "read", cut)
     look = wanted("auto")
     found = records_of(logs_of("r", [log]), look, ParseStats(), Index(look))
     assert next(found) == first
     with pytest.raises(Read):
         deque(found, maxlen=0)
-
-
-def test_grown_file_appends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_log, "LOT", 2)
-    log.write_bytes(b"".join(EVENT % number for number in range(1, 6)))
-    _, kept = collect(log)
-    with log.open("ab") as file:
-        file.write(EVENT % 6 + EVENT % 7 + EVENT % 8)
-    found, kept = collect(log, kept)
-    assert steps(found) == [(number, number) for number in range(1, 9)]
-    assert collect(log, kept)[0] == found
-
-
-def test_half_read_growth_is_read_again(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_log, "LOT", 1)
-    look = wanted("auto")
-    _, kept = collect(log)
-    with log.open("ab") as file:
-        file.write(EVENT % 2 + EVENT % 3)
-    index, logs = Index(look, kept), logs_of("r", [log])
-    half = records_of(logs, look, ParseStats(), index)
-    assert [next(half).step for _ in range(3)] == [1, 2, 3]
-    del half
-    assert steps(list(records_of(logs, look, ParseStats(), index))) == [(2, 1), (3, 2), (4, 3)]
 
 
 def test_any_other_bit_makes_the_index_nothing(log: Path, reads: Reads) -> None:

@@ -10,9 +10,10 @@ from hpc_train.base import registry
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.metrics import UNITS
 from hpc_train.logs import formats as parsers
-from hpc_train.logs.formats.formats import FormatError, compiled, read_formats
+from hpc_train.logs.collect import collect
+from hpc_train.logs.formats.formats import FormatError, _own, compiled, maker, read_formats
 from hpc_train.logs.line import finder
-from hpc_train.logs.read_log import GUESSING, maker, stated
+from hpc_train.logs.read_log import GUESSING, stated
 from tests.logs.noise import noise
 from tests.logs.parse_text import parse
 
@@ -66,10 +67,11 @@ def test_module_says_units_and_scope(name: str) -> None:
 
 def test_parsers_holds_registered_parsers_and_the_plugin_interface_only() -> None:
     modules = {file.stem for file in Path(parsers.__file__).parent.glob("*.py")} - {"__init__"}
-    targets = registry.BUILT_IN["parsers"].values()
-    registered = {target.partition(":")[0].rpartition(".")[2] for target in targets}
-    assert modules - registered == {"base", "number", "pattern"}
-    assert registered <= modules
+    entries = read_formats(data_file("formats.yaml")).value.formats
+    assert tuple(entries) == (*NAMES, GUESSING)
+    coded = {entry.code.partition(":")[0] for entry in entries.values()} - {""}
+    assert coded <= modules
+    assert modules - coded == {"base", "formats", "number", "pattern"}
 
 
 FORMAT = """\
@@ -110,3 +112,24 @@ def test_a_mistake_is_named_with_its_line(
     with pytest.raises(FormatError) as found:
         compiled(read_formats(path), "ours")
     assert str(found.value).startswith(f"{path}{text}")
+
+
+def test_a_format_of_the_site_is_read_before_those_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HPCTRAIN_SITE_PATH", str(tmp_path / "site"))
+    (tmp_path / "site" / "formats").mkdir(parents=True)
+    file, log = tmp_path / "site" / "formats" / "a.yaml", tmp_path / "a.log"
+    file.write_text(FORMAT, "utf-8")
+    log.write_text("it 20 it/ms=131.5\n", "utf-8")
+    (record,) = collect("r", [log])
+    assert (record.parser, record.step, record.value) == ("ours", 20, 0.1315)
+    for wrong in (
+        FORMAT.replace("ours:", "megatron:"),
+        FORMAT.replace("sample: 'it", "sample: 'x"),
+    ):
+        _own.cache_clear()
+        file.write_text(wrong, "utf-8")
+        with pytest.raises(FormatError, match=r"a\.yaml:3: formats\."):
+            collect("r", [log])
+    _own.cache_clear()

@@ -17,10 +17,11 @@ import msgspec
 
 import hpc_train
 from hpc_train.base.data_folders import data_file
-from hpc_train.diagnosis.attempts import marks
+from hpc_train.diagnosis.root_cause import marks
 from hpc_train.diagnosis.signatures import packaged
 from hpc_train.lint.directives import srun_value_forms
 from hpc_train.logs.formats.formats import compiled, read_formats
+from hpc_train.nccl.read_nccl_lines import nccl_lines
 
 ROOT = Path(hpc_train.__file__).parent
 _CALLS = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
@@ -44,13 +45,17 @@ def patterns() -> dict[re.Pattern[Any], str]:
             found.setdefault(pattern, f"{module.__name__}:{line}")
     in_data = [(one.compiled, one.id) for one in packaged()]
     in_data += [(one.compiled, one.literals[0]) for one in (*marks().ends, *marks().starts)]
+    in_data += [(one.compiled, one.kind) for one in nccl_lines().messages]
+    in_data += [(re.compile(one.each), one.kind) for one in nccl_lines().messages if one.each]
+    named = read_formats(data_file("formats.yaml")).value.formats["tensorboard"].values
+    in_data += [(re.compile(pattern), "tensorboard") for pattern in named]
     for pattern, name in in_data:
         found.setdefault(pattern, f"data.{name}")
     formats = read_formats(data_file("formats.yaml"))
     for name in formats.value.formats:
         shapes, damaged = compiled(formats, name)
         for one in (damaged, *(p for kind in shapes for p in (kind.pattern, kind.each, kind.cut))):
-            if one is not None:
+            if isinstance(one, re.Pattern):
                 found.setdefault(one, f"formats.{name}")
     for option, form in srun_value_forms().items():
         found.setdefault(form.compiled, f"slurm_values.{option}")

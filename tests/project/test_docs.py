@@ -16,6 +16,7 @@ from hpc_train.base.yamlfile import Document
 from hpc_train.diagnosis.signatures import read_own
 from hpc_train.jobs.read_job import build_job, is_study
 from hpc_train.jobs.sizes_option import build_study
+from hpc_train.logs.formats.formats import compiled, read_formats
 from hpc_train.machine.check_site import check_site
 from hpc_train.scripts.prepare import Request, prepare
 from hpc_train.sites.load import load_site
@@ -91,6 +92,10 @@ def test_yaml_examples_decode(block: Block, tmp_path: Path) -> None:
     elif kind == "signatures":
         path.write_text(block.text, encoding="utf-8")
         assert list(read_own(path))
+    elif kind == "formats":
+        path.write_text(block.text, encoding="utf-8")
+        file = read_formats(path)
+        assert [compiled(file, name) for name in file.value.formats]
     else:
         build_job(document.data, document.origins, (), path)
 
@@ -113,8 +118,8 @@ def parsed(block: Block) -> Document:
 
 
 def kind_of(document: Document) -> str:
-    if "signatures" in document.data:
-        return "signatures"
+    if own := {"formats", "signatures"} & set(document.data):
+        return own.pop()
     if "scheduler" in document.data:
         return "site"
     return "study" if is_study(document) else "job"

@@ -75,7 +75,7 @@ def test_no_heavy_library_no_signatures_and_no_other_scheduler(command: str) -> 
 
 def test_signatures_are_read_to_diagnose_and_not_to_collect() -> None:
     assert "cuda.yaml" in after("diagnose examples/logs/gpt-8.log")[1]
-    assert after("collect examples/logs/gpt-8.log")[1] == {"formats.yaml"}
+    assert after("collect examples/logs/gpt-8.log")[1] == {"formats.yaml", "headings.yaml"}
 
 
 def test_the_package_loads_its_interface_at_the_first_use() -> None:

@@ -11,20 +11,25 @@ from hpc_train.base import decode
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
-from hpc_train.diagnosis.attempts import marks
-from hpc_train.diagnosis.signatures import is_crash, packaged
+from hpc_train.diagnosis.root_cause import marks
+from hpc_train.diagnosis.signatures import conclusions, is_crash, packaged
 from hpc_train.lint.directives import value_forms
 from hpc_train.lint.rules.variable_names import nccl_variables, slurm_variables
 from hpc_train.logs.formats.formats import read_formats
+from hpc_train.logs.record import headings
+from hpc_train.nccl.read_nccl_lines import nccl_lines
 from hpc_train.plans.slurm_versions import slurm_versions
 from hpc_train.runs import run_state
 from hpc_train.slurm.job_states import sentence
 
 FOLDER = data_file()
 READ: dict[str, Callable[[], object]] = {
+    "conclusions.yaml": conclusions,
     "exit_codes.yaml": lambda: is_crash("-9"),
     "formats.yaml": lambda: read_formats(data_file("formats.yaml")),
+    "headings.yaml": headings,
     "log_marks.yaml": marks,
+    "nccl_lines.yaml": nccl_lines,
     "nccl_variables.yaml": nccl_variables,
     "signature_files.yaml": packaged,
     "slurm_options.yaml": lambda: (sbatch_grammar(), srun_grammar()),

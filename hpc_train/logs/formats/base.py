@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 import msgspec
 
-from hpc_train.logs.formats.number import NUMBER, number, scaled
+from hpc_train.logs.formats.number import NUMBER, finite, number, scaled
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
 
@@ -71,15 +72,57 @@ class LogParser(Protocol):
         ...
 
 
-class TableParser:
+class Field(NamedTuple):
+    """What a key states; `mean`: its value is the mean of all steps since the last line."""
+
+    metric: str
+    scope: Scope
+    scale: float = 1.0
+    variant: str = ""
+    mean: bool = False
+    once: str = ""
+
+    def hit(
+        self, value: float, step: int | None, steps: int = 1, rank: int | None = OF_LINE
+    ) -> Hit:
+        """Return a printed value in the unit of the metric, `steps` after the line before."""
+        steps = steps if self.mean else 1
+        value = scaled(value, self.scale)
+        return Hit(
+            self.metric, value, self.scope, step, rank, "", steps, None, self.variant, self.once
+        )
+
+
+class Coded:
+    """A parser of the package that is code; the rest is in the file of formats.
+
+    `formats.maker` gives each object its title, literals, sample and fields.
+    """
+
+    title = sample = ""
+    literals: tuple[bytes, ...] = ()
+    fields: Mapping[str, Field] = MappingProxyType({})
+    wants_next = False
+
+    def stated(
+        self, found: Mapping[str, object], step: int | None, steps: int = 1
+    ) -> Iterator[Hit]:
+        """Yield the fields among the keys of a line, in the order of the file."""
+        for key, field in self.fields.items():
+            if key in found:
+                shown = found[key]
+                value = number(shown) if isinstance(shown, str) else finite(shown)
+                if value is not None:
+                    yield field.hit(value, step, steps)
+
+
+class TableParser(Coded):
     """Requests each line from the header of a table to its end.
 
     A table also ends if too many lines follow that do not belong to it.
     """
 
-    def __init__(self) -> None:
-        self.wants_next = False
-        self._others = 0
+    _others = 0
 
     def begin(self) -> None:
         """Note the head of a table, or one of its rows."""
@@ -94,6 +137,18 @@ class TableParser:
         self._others += 1
         if self._others > _PATIENCE:
             self.wants_next = False
+
+    def row(
+        self, names: Sequence[str], words: Sequence[str], size: int | None, prefix: str = ""
+    ) -> Iterator[Hit]:
+        """Yield the known columns of a row; `size` is the size of the message."""
+        for name, word in zip(names, words, strict=True):
+            field, value = self.fields.get(name), number(word)
+            if field is not None and value is not None:
+                metric, scope, scale, variant, *_ = field
+                variant = "_".join(filter(None, (prefix, variant)))
+                value = scaled(value, scale)
+                yield Hit(metric, value, scope, message_size=size, variant=variant)
 
 
 # The metric, variant and factor of a column.
@@ -163,16 +218,6 @@ _FIELD = re.compile(r"^\s{0,40}([^:=]{1,80})[:=]\s{0,40}(\S.{0,80})")
 # The first Megatron had no colons: `lm loss 9.2E+00`.
 _BARE = re.compile(rf"\s{{0,40}}([A-Za-z][A-Za-z _-]{{0,60}}) ({NUMBER})\s{{0,40}}")
 _NO_WORD = re.compile(r"[^a-z0-9]+")
-
-
-class Field(NamedTuple):
-    """The metric of a key; `mean`: its value is the mean of all steps since the last line."""
-
-    metric: str
-    scope: Scope
-    scale: float = 1.0
-    variant: str = ""
-    mean: bool = False
 
 
 def fields(text: str) -> tuple[list[tuple[str, str]], str]:

@@ -6,14 +6,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from hpc_train.logs.formats.base import Column, Hit, TableParser, Unreadable, row_hits
+from hpc_train.logs.formats.base import Coded, Column, Hit, TableParser, Unreadable, row_hits
 from hpc_train.logs.formats.number import number, scaled
 from hpc_train.logs.line import Line
 
 # Tables of the OSU micro-benchmarks, versions 2 to 7: `# OSU MPI Bandwidth Test v5.6.2`.
-#
-# `Size` is the message_size. The bandwidth of a pair in both directions has the variant
-# `bidirectional`, that of many pairs together (`osu_mbw_mr`) the variant `pairs`.
 
 _TITLE = re.compile(r"(?:^|# ?)OSU [A-Z][^\n]{0,60}\b(?:Test|Benchmark)\b")
 _COLUMN = re.compile(
@@ -35,19 +32,7 @@ _SIZE = re.compile(r"\d{1,15}")
 class Osu(TableParser):
     """Parser of successive tables."""
 
-    title = "OSU micro-benchmarks"
-    literals = (b"OSU MPI", b"# OSU ", b"# Size", b"Latency(us)", b"Bandwidth (MB/s)")
-    sample = """\
-# OSU MPI Bandwidth Test v7.4
-# Size      Bandwidth (MB/s)
-1048576             12000.00
-# OSU MPI-CUDA Allreduce Latency Test v7.4
-# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
-1048576               120.50            119.00            122.00         100
-"""
-
     def __init__(self) -> None:
-        super().__init__()
         self._columns: tuple[Column | None, ...] = ()
         self._sized = True
         self._both = ""
@@ -61,22 +46,16 @@ class Osu(TableParser):
             two = "Bi-Dir" in title[0] or "Bi-dir" in title[0]
             pairs = "pairs" if "Multiple Bandwidth" in title[0] else ""
             self._both, self._columns = "bidirectional" if two else pairs, ()
-        elif self._head(text):
+        elif _HEAD.match(text) and any(columns := self._named(names := _COLUMN.findall(text))):
             self.begin()
+            self._columns, self._sized, self._size = columns, names[0] == "Size", -1
         elif self._columns and text[:1].isdigit():
             yield from self._row(text.split())
         else:
             self.other()
 
-    def _head(self, text: str) -> bool:
-        if not _HEAD.match(text):
-            return False
-        names = _COLUMN.findall(text)
-        columns = tuple(_column(name, self._both) for name in names)
-        if not any(columns):
-            return False
-        self._columns, self._sized, self._size = columns, names[0] == "Size", -1
-        return True
+    def _named(self, names: list[str]) -> tuple[Column | None, ...]:
+        return tuple(_column(name, self._both) for name in names)
 
     def _row(self, words: list[str]) -> Iterator[Hit | Unreadable]:
         if self._sized and (not _SIZE.fullmatch(words[0]) or int(words[0]) < self._size):
@@ -110,12 +89,6 @@ def _column(name: str, both: str) -> Column | None:
 
 
 # Tables of the Intel MPI Benchmarks (MPI1, NBC, RMA, EXT): `#bytes #repetitions t[usec] ..`.
-#
-# `#bytes` is the message_size. Times are means over the repetitions; minimum, maximum and mean are
-# over the processes. A megabyte is 2^20 B in old versions and 10^6 B in new ones. The unit is
-# inferred from a row, in which the rate is the size times 1, 2 or 4, divided by the time; if this
-# is not possible, the rate is omitted. The rate of Sendrecv and Exchange counts both directions:
-# variant `bidirectional`.
 
 _IMB_TITLE = re.compile(r"# Benchmarking (?P<name>[A-Za-z_]{3,40})\s*$")
 _PROCESSES = re.compile(r"# (?:\( )?#processes = (\d{1,9})\b")
@@ -123,14 +96,6 @@ _IMB_HEAD = re.compile(r"(?:#bytes )?\s{0,24}#repetitions\s{1,24}t")
 _IMB_COLUMN = re.compile(
     r"#bytes|#repetitions|t(?:_[a-zA-Z]{2,5})?\[usec\]|[A-Za-z/]{3,12}(?:\[%\])?"
 )
-_LATENCIES = {
-    "t[usec]": "",
-    "t_avg[usec]": "",
-    "t_min[usec]": "min",
-    "t_max[usec]": "max",
-    "t_ovrl[usec]": "overall",
-    "t_pure[usec]": "pure",
-}
 _RATE = "Mbytes/sec"
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?")
 _BOTH_WAYS = ("Sendrecv", "Exchange", "Biband")
@@ -144,17 +109,7 @@ _LEAST_RATE, _LEAST_TIME = 5.0, 1.0
 class Imb(TableParser):
     """Parser of successive tables."""
 
-    title = "Intel MPI Benchmarks"
-    literals = (b"# Benchmarking ", b"#repetitions ", b"#processes = ")
-    sample = """\
-# Benchmarking Sendrecv
-# #processes = 2
-       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]   Mbytes/sec
-      4194304           10       400.00       400.00       400.00     20971.52
-"""
-
     def __init__(self) -> None:
-        super().__init__()
         self._columns: list[str] = []
         self._name = ""
         self._mega: float | None = None
@@ -184,10 +139,9 @@ class Imb(TableParser):
         self.begin()
         row = dict(zip(self._columns, words, strict=True))
         size = int(row["#bytes"]) if row.get("#bytes", "").isdecimal() else None
-        for column, variant in _LATENCIES.items():
-            value = number(row[column]) if column in row else None
-            if value:
-                yield Hit("latency", value, "global", message_size=size, variant=variant)
+        known = [name for name in self.fields if name in row]
+        hits = self.row(known, [row[name] for name in known], size)
+        yield from (hit for hit in hits if hit.value)
         rate = self._rate(row, size)
         if rate:
             both = "bidirectional" if self._name.startswith(_BOTH_WAYS) else ""
@@ -196,11 +150,9 @@ class Imb(TableParser):
     def _rate(self, row: Mapping[str, str], size: int | None) -> float | None:
         printed = number(row.get(_RATE, ""))
         time = number(row.get("t_max[usec]") or row.get("t[usec]") or "")
-        if not printed:
-            return None
-        if size and time and printed >= _LEAST_RATE and time >= _LEAST_TIME:
+        if size and time and printed and printed >= _LEAST_RATE and time >= _LEAST_TIME:
             self._mega = _mega(printed * time / size) or self._mega
-        return scaled(printed, self._mega * 1e-9) if self._mega else None
+        return scaled(printed, self._mega * 1e-9) if printed and self._mega else None
 
 
 def _mega(ratio: float) -> float | None:
@@ -215,26 +167,12 @@ def _mega(ratio: float) -> float | None:
 
 
 # Tables of perftest: `ib_write_bw`, `ib_read_bw`, `ib_send_bw` and their `*_lat`.
-#
-# `#bytes` is the message_size. `MB/sec` and `MiB/sec` (the name in newer versions) both count
-# 1,048,576 B; `Gb/sec` counts 1e9 bits. Each process measures its own link; both ends of a link
-# print the same values.
 
 _PERFTEST_HEAD = re.compile(r"#bytes\s{1,20}#(?!repetitions)")
 _PERFTEST_TITLE = re.compile(r"[A-Z]\w{1,15} (?P<both>Bidirectional )?BW Test\b")
 _PERFTEST_COLUMN = re.compile(
     r"#\w{1,12}|tps average|(?:[\w.%]{1,12} )?[\w.%]{1,12}\[[^][\s]{1,12}\]"
 )
-_GBS = {"Gb/sec": 1e9 / 8 / 1e9, "MB/sec": 2**20 / 1e9, "MiB/sec": 2**20 / 1e9}
-_PERFTEST_LATENCIES = {
-    "t_avg": "",
-    "t_min": "min",
-    "t_max": "max",
-    "t_typical": "typical",
-    "t_stdev": "stdev",
-    "99% percentile": "p99",
-    "99.9% percentile": "p99.9",
-}
 _PERFTEST_WORD = re.compile(r"\d{1,20}(?:\.\d{0,10})?|-?nan|-?inf|N/A")
 _PERFTEST_SIZE = re.compile(r"\d{1,15}")
 
@@ -242,18 +180,8 @@ _PERFTEST_SIZE = re.compile(r"\d{1,15}")
 class Perftest(TableParser):
     """Parser of successive tables."""
 
-    title = "perftest (ib_write_bw, ib_read_lat and the like)"
-    literals = (b"#bytes ", b" BW Test")
-    sample = """\
- #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
- 65536      5000             196.10             195.90               0.373650
- #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]
- 2       1000          1.60           4.10         1.65               1.70
-"""
-
     def __init__(self) -> None:
-        super().__init__()
-        self._columns: tuple[Column | None, ...] = ()
+        self._names: list[str] = []
         self._both = ""
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
@@ -264,35 +192,20 @@ class Perftest(TableParser):
         if title := _PERFTEST_TITLE.search(text):
             self._both = "bidirectional" if title["both"] else ""
         elif head:
-            names = _PERFTEST_COLUMN.findall(text, head.start())
-            self._columns = tuple(_perftest_column(name, self._both) for name in names)
+            self._names = _PERFTEST_COLUMN.findall(text, head.start())
             self.begin()
         elif not self.wants_next or not words or not _PERFTEST_SIZE.fullmatch(words[0]):
             self.other()
-        elif len(words) == len(self._columns) and all(map(_PERFTEST_WORD.fullmatch, words)):
+        elif len(words) == len(self._names) and all(map(_PERFTEST_WORD.fullmatch, words)):
             self.begin()
-            hits = row_hits(self._columns, words, "per_rank", int(words[0]))
+            hits = self.row(self._names, words, int(words[0]), self._both)
             yield from (hit for hit in hits if hit.value or not hit.variant.endswith("peak"))
         elif all(map(_PERFTEST_WORD.fullmatch, words)):
             self.other()
             yield Unreadable()
 
 
-def _perftest_column(name: str, both: str) -> Column | None:
-    title, _, unit = name.removesuffix("]").partition("[")
-    if unit == "usec" and title in _PERFTEST_LATENCIES:
-        return "latency", "_".join(filter(None, (both, _PERFTEST_LATENCIES[title]))), 1.0
-    if unit in _GBS and title in ("BW peak", "BW average"):
-        peak = "peak" if title == "BW peak" else ""
-        return "algbw", "_".join(filter(None, (both, peak))), _GBS[unit]
-    return None
-
-
 # HPL (LINPACK): `WR11C2R4  35000  192  2  2  12.34  2.3e+03` and the check of the residual.
-#
-# The variant begins with the problem: `N=35000 NB=192 P=2 Q=2`. Printed by one process, as
-# `HPL_pdtest.c` does. NVIDIA's HPL adds the rate of a GPU in brackets, which is omitted. HPC
-# Challenge solves on a part of its processes; it states all as `CommWorldProcs`.
 
 _ROW = re.compile(
     r"^\s{0,8}W[A-Z0-9]{5,9} {1,20}(?P<N>\d{1,12}) {1,20}(?P<NB>\d{1,7}) {1,20}(?P<P>\d{1,7})"
@@ -309,17 +222,8 @@ _VARIANTS = tuple(
 )
 
 
-class Hpl:
+class Hpl(Coded):
     """Parser of the rows of a solution; remembers the problem for the row of the check."""
-
-    title = "HPL (High Performance LINPACK)"
-    literals = (*_VARIANTS, b"||Ax-b||_oo", b"End of Tests.", b"HPL section", b"CommWorldProcs=")
-    sample = """\
-WR11C2R4       35000   192     2     2              12.34             2.3164e+03
-||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   4.41990053e-03 ...... PASSED
-End of Tests.
-"""
-    wants_next = False
 
     def __init__(self) -> None:
         self._problem = ""
@@ -327,35 +231,25 @@ End of Tests.
         self._is_part = False
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield a solution, or its check."""
-        row = _ROW.search(line.text)
-        if row is None:
-            yield from self._check(line.text)
-            yield from self._end(line.text)
-            return
-        self._problem = problem = " ".join(
-            f"{name}={int(row[name])}" for name in ("N", "NB", "P", "Q")
-        )
-        rate, time = number(row["gflops"]), number(row["time"])
-        self._processes = int(row["P"]) * int(row["Q"])
-        if rate:
-            yield Hit("gflops", rate, "global", variant=problem)
-        if time:
-            yield Hit("solve_time", time, "global", variant=problem)
-
-    def _end(self, text: str) -> Iterator[Hit]:
-        """Yield the processes at the end of HPL's own tests, or those that HPC Challenge states."""
+        """Yield a solution, its check, or the processes that HPL or HPC Challenge used."""
+        text = line.text
+        if row := _ROW.search(text):
+            named = (f"{name}={int(row[name])}" for name in ("N", "NB", "P", "Q"))
+            self._problem = problem = " ".join(named)
+            self._processes = int(row["P"]) * int(row["Q"])
+            for metric, group in (("gflops", "gflops"), ("solve_time", "time")):
+                if value := number(row[group]):
+                    yield Hit(metric, value, "global", variant=problem)
+        elif check := _CHECK.search(text):
+            residual = number(check["residual"])
+            failed = " failed" if check["verdict"] == "FAILED" else ""
+            if residual is not None:
+                variant = (self._problem + failed).strip()
+                yield Hit("residual", residual, "global", variant=variant)
         self._is_part = self._is_part or "HPL section" in text
-        named = re.match(r"CommWorldProcs=(\d{1,9})$", text)
-        processes = int(named[1]) if named else 0
+        world = re.match(r"CommWorldProcs=(\d{1,9})$", text)
+        processes = int(world[1]) if world else 0
         if text == "End of Tests." and not self._is_part:
             processes = self._processes
         if processes:
             yield Hit("world_size", float(processes), "global", once=f"{processes}")
-
-    def _check(self, text: str) -> Iterator[Hit]:
-        check = _CHECK.search(text)
-        residual = number(check["residual"]) if check else None
-        if check is not None and residual is not None:
-            failed = " failed" if check["verdict"] == "FAILED" else ""
-            yield Hit("residual", residual, "global", variant=(self._problem + failed).strip())

@@ -12,12 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.logs.formats.base import Hit, RunningStep, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, RunningStep, Unreadable
 from hpc_train.logs.formats.number import (
     NUMBER,
     finite,
     number,
-    scaled,
     scan_object,
     whole,
 )
@@ -46,42 +45,11 @@ _PAIR = re.compile(
 _NOT_TRAINING = re.compile(
     r"(?:^|[._-])(?:val|valid|validation|eval|evaluation|test|infer|inference)"
 )
-_NAMES: dict[str, str] = {
-    **dict.fromkeys(("loss", "train_loss", "training_loss", "step_loss"), "loss"),
-    **dict.fromkeys(("total_loss", "reduced_train_loss"), "loss"),
-    **dict.fromkeys(("grad_norm", "grad-norm"), "grad_norm"),
-    **dict.fromkeys(
-        (
-            *("total_ips", "ips", "train_ips", "throughput", "train_throughput"),
-            *("throughput_train", "images_per_second", "imgs_per_sec", "samples_per_second"),
-            *("training_sequences_per_second", "sequences_per_second", "examples_per_second"),
-            *("train_samples_per_second", "average_ips", "train_imgs/s", "images/s", "samples/s"),
-        ),
-        "samples_per_second",
-    ),
-    **dict.fromkeys(
-        ("tokens_per_second", "tokens_per_sec", "train_tokens/s", "tokens/s", "tok/s"),
-        "tokens_per_second",
-    ),
-    **dict.fromkeys(("lr", "learning_rate"), "learning_rate"),
-    **dict.fromkeys(("step_time", "iter_time", "iteration_time", "train_step_time"), "step_time"),
-    **dict.fromkeys(("train_iter_time", "train_step_timing in s"), "step_time"),
-    **dict.fromkeys(("e2e_train_time", "time_to_train"), "time_to_train"),
-}
 _FACTORS = {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
 
 
-class DlLogger:
+class DlLogger(Coded):
     """Parser of both back ends of DLLogger."""
-
-    title = "NVIDIA DLLogger (DeepLearningExamples)"
-    literals = (b"DLL 2", b"DLLL {", b" step_loss : ")
-    sample = (
-        "DLL 2024-05-06 07:08:09.123456 - (0, 10) train.loss : 6.91 None "
-        "train.total_ips : 2456.7 img/s train.lr : 0.1 None\n"
-        'DLLL {"timestamp": "1715000000.0", "type": "LOG", "step": [0], "data": {"val.top1": 12.5}}'
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._steps = RunningStep()
@@ -99,7 +67,12 @@ class DlLogger:
             return
         speech = _SPEECH.match(match["rest"])
         if speech is not None:
-            yield from self._speech(match["rest"], speech)
+            step = self._step([int(speech["epoch"]), int(speech["step"])])
+            for metric, pattern in _SPEECH_VALUES.items():
+                found = pattern.search(match["rest"])
+                value = number(found[1]) if found else None
+                if value is not None:
+                    yield Hit(metric, value, "global", step)
             return
         place, rest = _place(match["rest"])
         step = self._step(place)
@@ -132,14 +105,6 @@ class DlLogger:
             return None
         return self._steps.at(place[0], step).step
 
-    def _speech(self, text: str, place: re.Match[str]) -> Iterator[Hit]:
-        step = self._step([int(place["epoch"]), int(place["step"])])
-        for metric, pattern in _SPEECH_VALUES.items():
-            found = pattern.search(text)
-            value = number(found[1]) if found else None
-            if value is not None:
-                yield Hit(metric, value, "global", step)
-
     def _hits(self, name: str, value: float, unit: str, step: int | None) -> Iterator[Hit]:
         short = name.rpartition(".")[2].lower()
         if _NOT_TRAINING.search(name.lower()) and not short.startswith(("top1", "accuracy")):
@@ -150,9 +115,8 @@ class DlLogger:
             if 0 <= value <= (100 if percent else 1):
                 yield Hit("accuracy", value / 100 if percent else value, "global", step)
             return
-        metric = _NAMES.get(short)
-        if metric is not None:
-            yield Hit(metric, scaled(value, _FACTORS.get(unit, 1.0)), "global", step)
+        if short in self.fields:
+            yield self.fields[short]._replace(scale=_FACTORS.get(unit, 1.0)).hit(value, step)
 
 
 def _place(text: str) -> tuple[list[object], str]:

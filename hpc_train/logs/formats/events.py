@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -20,7 +21,7 @@ import msgspec
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.node_names import host_name
 from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
-from hpc_train.logs.formats.base import OF_LINE, Hit, Unreadable
+from hpc_train.logs.formats.base import OF_LINE, Coded, Hit, Unreadable
 from hpc_train.logs.formats.number import finite, scan, whole
 from hpc_train.logs.line import Line, clean, peel
 from hpc_train.logs.record import Scope
@@ -34,7 +35,6 @@ _Whole = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
 _LONGEST = 16_384
 # Stops at `@` and `{`: if another rank has written into the line, its event is found next.
 _EVENT = re.compile(rb"@hpct (\{[^{}@\r\n]{0,16384}\}?)")
-_BODY = len(b"@hpct ")
 _SCOPES: dict[str, Scope] = {"global": "global", "per_gpu": "per_gpu", "per_rank": "per_rank"}
 _RANKS_OWN = frozenset({"step_time", "samples", "compute_time"})
 _FREE_METRICS = frozenset(UNITS) - {"condition"}
@@ -53,13 +53,8 @@ _FREE: tuple[str | None, Scope | None] = ("step", None)
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Events:
+class Events(Coded):
     """Parser of `@hpct` lines."""
-
-    title = "`@hpct` events of hpctrain's workload, or of any script"
-    literals = (b"@hpct {",)
-    sample = '@hpct {"event": "step", "step": 10, "step_time": 0.12, "samples": 64, "loss": 1.93}'
-    wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of each event; an event that cannot be decoded is `Unreadable`."""
@@ -73,9 +68,7 @@ class Events:
                 yield from step_hits(step, _rank(step.rank, line, start, done))
                 done = end
                 continue
-            event = _flat(match[1])
-            if event is None:
-                event, end = _nested(data, start + _BODY)
+            event, end = _decoded(data, match)
             if event is None:
                 yield Unreadable()
                 continue
@@ -85,22 +78,18 @@ class Events:
             done = end
 
 
-def _flat(body: bytes) -> dict[str, Any] | None:
-    if not body.endswith(b"}"):
-        return None
-    try:
-        return _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _nested(data: bytes, start: int) -> tuple[dict[str, Any] | None, int]:
-    """Decode other events: braces or `@` in a string, nested values, NaN, bad UTF-8."""
+def _decoded(data: bytes, match: re.Match[bytes]) -> tuple[dict[str, Any] | None, int]:
+    """Return an event and where it ends; None if it is damaged."""
+    if match[1].endswith(b"}"):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return _decode(match[1]), match.end()
+    # Braces or `@` in a string, nested values, NaN, bad UTF-8.
+    start = match.start(1)
     text = data[start : start + _LONGEST].decode("utf-8", "surrogateescape")
     try:
         event, length = scan(text)
     except (ValueError, RecursionError):
-        return None, start
+        return None, match.end()
     return event, start + len(text[:length].encode("utf-8", "surrogateescape"))
 
 
@@ -173,12 +162,12 @@ def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
     """Return the values of a step, in the order in which the workload writes them."""
     step, node, hits = event.step, host_name(event.node), []
     # Written out, because a loop over the names would double the time of the function.
-    if event.step_time is not None:
-        hits.append(Hit("step_time", event.step_time, "per_rank", step, rank, node=node))
-    if event.samples is not None:
-        hits.append(Hit("samples", event.samples, "per_rank", step, rank, node=node))
-    if event.loss is not None:
-        hits.append(Hit("loss", event.loss, "per_rank", step, rank, node=node))
+    if (took := event.step_time) is not None:
+        hits.append(Hit("step_time", took, "per_rank", step, rank, node=node))
+    if (samples := event.samples) is not None:
+        hits.append(Hit("samples", samples, "per_rank", step, rank, node=node))
+    if (loss := event.loss) is not None:
+        hits.append(Hit("loss", loss, "per_rank", step, rank, node=node))
     if (alone := event.compute_time) is not None:
         hits.append(Hit("compute_time", alone, "per_rank", step, rank, node=node))
     return hits
@@ -206,9 +195,8 @@ def condition_hits(stated: object, rank: int | None) -> list[Hit]:
 
 
 def _condition_text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
     if not isinstance(value, (str, int, float)):
         return ""
-    words = " ".join(str(value).split())
-    return "".join(letter for letter in words if letter.isprintable())[:_LONGEST_CONDITION].strip()
+    text = str(value).lower() if isinstance(value, bool) else " ".join(str(value).split())
+    printable = "".join(letter for letter in text if letter.isprintable())
+    return printable[:_LONGEST_CONDITION].strip()

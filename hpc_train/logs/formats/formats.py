@@ -1,6 +1,7 @@
-"""Formats that are data: `data/formats.yaml` describes each parser by a few patterns.
+"""Formats of logs: `data/formats.yaml` and a site's `formats/*.yaml` describe each parser.
 
-The attribute with the name of a format is the factory of its parser: `formats.nanogpt()`.
+Most are a few patterns; the others name their code. The attribute with the name of a format of the
+package is the factory of its parser: `formats.nanogpt()`.
 """
 
 from __future__ import annotations
@@ -8,56 +9,77 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import cache, cached_property, partial
+from functools import cache, lru_cache, partial
 from math import ceil, floor, isfinite
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from msgspec import Meta, field
 
-from hpc_train.base.data_folders import data_file
+from hpc_train.base.data_folders import data_file, site_folders
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import HpcTrainError, nearest
 from hpc_train.base.metrics import UNITS
+from hpc_train.base.regex import TimedPattern
+from hpc_train.base.registry import BUILT_IN, load, resolve
 from hpc_train.base.value import Sourced, Value
 from hpc_train.base.yamlfile import read
-from hpc_train.logs.formats.base import OF_LINE, Hit, Intervals, Unreadable
-from hpc_train.logs.formats.number import NUMBER, VALUE, number, scaled
+from hpc_train.logs.formats.base import (
+    OF_LINE,
+    Coded,
+    Field,
+    Hit,
+    Intervals,
+    LogParser,
+    RunningStep,
+    Unreadable,
+)
+from hpc_train.logs.formats.number import NUMBER, VALUE, countable, number, scaled
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
 
 _WORDS = {"N": NUMBER, "V": f"(?:{VALUE[1:]}"}
+_SIZED = ("algbw", "busbw", "latency")
 Regex = str | tuple[str, ...]
+Searched = re.Pattern[str] | TimedPattern
 
 
 class Measure(Value, frozen=True, kw_only=True):
     """What a group or key states; `metric` is its own name unless given.
 
-    `mean`: over the steps since the last line, or since the start. `nonzero`: 0 is no measurement.
-    `beside`, `unless`: another key that the line has to hold, or must not hold. `by`: stated is
-    the only whole number by which the value can be that of another group, as both are rounded.
+    `scale`: factor to the unit of the metric; a new metric needs a `unit`. `at`: its step is that
+    of the line, the number of the last epoch, or it is of the run. `mean`: over the steps since the
+    last line, or since the start. `nonzero`: 0 is no measurement. `beside`, `unless`: another key
+    that the line has to hold, or must not hold. `by`: stated is the only whole number by which the
+    value can be that of another group, as both are rounded. `over`: the number of which it is a
+    part.
     """
 
     scope: Scope
     metric: str = ""
+    unit: str = ""
     scale: float = 1.0
     variant: str = ""
+    at: Literal["step", "epoch", "run"] = "step"
     mean: Literal["", "since_last", "since_start"] = ""
     once: str = ""
     nonzero: bool = False
     beside: str = ""
     unless: str = ""
     by: str = ""
+    over: str = ""
 
 
 class LineEntry(Value, frozen=True, kw_only=True):
     """A kind of line: its values are groups, or the `key` and `value` of `each` field behind it.
 
-    Its step is the group `step`, or `done` of the `total` steps of an `epoch`; a line without one
-    has the step of the last line that `opens` a block (`inside`: there has to be one). `next`: the
-    line after it is read, whatever it contains. `units`: factors by the group `unit`. A line is
-    damaged that states no value of the name `needs`, or in which `cut` is found. A pattern that
-    begins with `^` has no `|` outside of brackets.
+    Its step is the group `step`; `done` of the `total` steps of an `epoch`; or `batch`, which is
+    counted on over the epochs of a rank. A line without one has the step of the last line that
+    `opens` a block (`inside`: there has to be one). `next`: the line after it is read, whatever it
+    contains. `units`: factors by the group `unit`. `size` is the size of the messages of this line
+    and the next ones, times `size_scale` [B]. A line is damaged that states no value of the name
+    `needs`, or in which `cut` is found. A pattern that begins with `^` has no `|` outside of
+    brackets.
     """
 
     pattern: Regex
@@ -68,6 +90,7 @@ class LineEntry(Value, frozen=True, kw_only=True):
     units: dict[str, float] = field(default_factory=dict)
     first_step: int = 1
     first_epoch: int = 0
+    size_scale: float = 1.0
     opens: bool = False
     inside: bool = False
     next: bool = False
@@ -78,116 +101,109 @@ class FormatEntry(Value, frozen=True, kw_only=True):
 
     `words` are parts of patterns, `{WORD}`; `{N}` is a number, `{V}` also one that is not finite.
     `damaged`: found in a line that none of them matches, but should. `blank`: one at the end of a
-    line counts.
+    line counts. `code`: the module and class that read it, instead of `lines`, by the keys in
+    `values`, or in those of another format.
     """
 
     title: str
-    literals: Annotated[tuple[Annotated[str, Meta(min_length=4)], ...], Meta(min_length=1)]
+    literals: Annotated[tuple[Annotated[str, Meta(min_length=2)], ...], Meta(min_length=1)]
     sample: str
-    lines: Annotated[tuple[LineEntry, ...], Meta(min_length=1)]
+    lines: tuple[LineEntry, ...] = ()
     words: dict[str, str] = field(default_factory=dict)
     damaged: Regex = ""
     blank: bool = False
+    code: str = ""
+    values: dict[str, Measure] = field(default_factory=dict)
+    values_of: str = ""
 
 
 class FormatFile(Value, frozen=True, kw_only=True):
-    """The content of the file: name -> format."""
+    """The content of a file: name -> format."""
 
     schema: Literal[1]
     formats: dict[str, FormatEntry]
 
 
 class _Fact(NamedTuple):
-    """What a text states: that of a group, or of a key; `rules`: it may not apply."""
+    """What a text states: that of a group, or of a key."""
 
     group: int
     metric: str
     scope: Scope
+    unit: str
     scale: float
+    at: str
     mean: str
     variant: str
     once: str
-    rules: Measure | None
 
 
-class _Shape:
+class Shape:
     """A kind of line, compiled."""
 
-    def __init__(
-        self,
-        entry: LineEntry,
-        pattern: re.Pattern[str],
-        each: re.Pattern[str] | None,
-        cut: re.Pattern[str] | None,
-    ) -> None:
-        self.entry, self.pattern, self.each, self.cut = entry, pattern, each, cut
-        here, groups = (each or pattern).groupindex, pattern.groupindex
-        self.keyed, self.ranked = "key" in here, "rank" in groups
-        self.step_named, self.counted = "step" in groups, "done" in groups
-        self.placed = entry.opens or self.step_named or self.counted
-        self.in_epoch, self.anchored = "epoch" in groups, pattern.pattern.startswith("^")
-        self.by = {here[name]: here[one.by] for name, one in entry.values.items() if one.by}
-        self.facts = {}
-        for name, one in entry.values.items():
-            rules = one if one.nonzero or one.beside or one.unless else None
-            self.facts[name] = _Fact(
-                *(here.get(name, 0) - 1, one.metric or name, one.scope, one.scale),
-                *(one.mean, one.variant, one.once, rules),
+    def __init__(self, entry: LineEntry, compiled: Callable[[Regex], Searched]) -> None:
+        self.entry, self.pattern = entry, compiled(entry.pattern)
+        self.each = compiled(entry.each) if entry.each else None
+        self.cut = compiled(entry.cut) if entry.cut else None
+        here, groups = (self.each or self.pattern).groupindex, self.pattern.groupindex
+        self.keyed, self.groups = "key" in here, frozenset(groups)
+        self.placed = entry.opens or bool(self.groups & {"step", "done", "batch"})
+        self.anchored = "".join(entry.pattern).startswith("^")
+        self.measures = {
+            (here[name] if not self.keyed else -1): one
+            for name, one in entry.values.items()
+            if name in here and (one.by or one.over)
+        }
+        self.under = dict(here)
+        self.rules = {
+            name: one
+            for name, one in entry.values.items()
+            if one.nonzero or one.beside or one.unless
+        }
+        self.facts = {
+            name: _Fact(
+                *(here.get(name, 0) - 1, one.metric or name, one.scope, one.unit, one.scale),
+                *(one.at, one.mean, one.variant, one.once),
             )
+            for name, one in entry.values.items()
+        }
 
     def matches(self, text: str) -> list[re.Match[str]]:
         """Return what is found in a line: ranks may write several on one."""
-        if not self.anchored:
+        if not self.anchored or isinstance(self.pattern, TimedPattern):
             return [*self.pattern.finditer(text)]
         match = self.pattern.match(text)
         return [match] if match else []
 
-    def step(self, match: re.Match[str]) -> int | None:
-        """Return the number of the step within the run, if the line states it."""
-        if self.step_named:
-            step = match["step"]
-            return None if step is None else int(step) + 1 - self.entry.first_step
-        if not self.counted:
-            return None
-        if not self.in_epoch or match["epoch"] is None:
-            return int(match["done"])
-        epoch, done, total = match.group("epoch", "done", "total")
-        before = int(epoch) - self.entry.first_epoch
-        return None if total is None else before * int(total) + int(done)
-
     def stated(self, match: re.Match[str], end: int) -> list[tuple[_Fact, str]]:
         """Return the texts of a line up to `end`: groups in the order of the file, or keys."""
-        facts = self.facts
+        facts, each = self.facts, self.each
+        found: list[Any] = []
+        if isinstance(each, TimedPattern):
+            found = [one.groups("") for one in each.finditer(match.string, match.end(), end)]
+        elif each is not None:
+            found = each.findall(match.string, match.end(), end)
         if not self.keyed:
-            texts: Sequence[str | None] = match.groups()
-            if self.each is not None:
+            texts: list[str | None] = [*match.groups()]
+            if each is not None:
                 # The first of each group.
-                found = self.each.findall(match.string, match.end(), end)
                 texts = [next(filter(None, column), None) for column in zip(*found, strict=True)]
                 if not texts:
                     return []
-            for group, under in self.by.items():
-                texts = [
-                    *texts[: group - 1],
-                    _times(texts[group - 1], texts[under - 1]),
-                    *texts[group:],
-                ]
+            for group, one in self.measures.items():
+                under = texts[self.under[one.by or one.over] - 1]
+                texts[group - 1] = (_times if one.by else _part)(texts[group - 1], under)
             return [(fact, text) for fact in facts.values() if (text := texts[fact.group])]
-        if self.each is None:
-            pairs = {match["key"]: match["value"]}
-        else:
-            pairs = dict(self.each.findall(match.string, match.end(), end))
+        pairs, rules = {match["key"]: match["value"]} if each is None else dict(found), self.rules
         return [
             (facts[key], text)
             for key, text in pairs.items()
-            if key in facts and _applies(facts[key].rules, text, pairs)
+            if key in facts and (key not in rules or _applies(rules[key], text, pairs))
         ]
 
 
-def _applies(rules: Measure | None, text: str, pairs: Mapping[str, str]) -> bool:
+def _applies(rules: Measure, text: str, pairs: Mapping[str, str]) -> bool:
     """Whether a value is a measurement, beside the other fields of its line."""
-    if rules is None:
-        return True
     if rules.unless in pairs or (rules.nonzero and not number(text)):
         return False
     return not rules.beside or rules.beside in pairs
@@ -207,75 +223,109 @@ def _times(text: str | None, other: str | None) -> str:
     return f"{least}" if least == floor((over + half) / (under - half_under)) else ""
 
 
-class FormatParser:
-    """Parser of one log; remembers the step of an open block, and the last one of each rank."""
+def _part(text: str | None, other: str | None) -> str:
+    """Return which fraction of another count a count is."""
+    part, whole = int(text or 0), int(other or 0)
+    return repr(part / whole) if text and 0 <= part <= whole > 0 else ""
 
-    def __init__(self, name: str) -> None:
-        self._name, entry = name, _file().value.formats[name]
-        self.title, self.sample = entry.title, entry.sample
+
+Shapes = tuple[tuple[Shape, ...], Searched | None]
+
+
+class FormatParser:
+    """Parser of one log; remembers the step of an open block, and the place of each rank."""
+
+    wants_next = False
+
+    def __init__(self, entry: FormatEntry, shapes: Shapes | Callable[[], Shapes]) -> None:
+        self.title, self.sample, self._blank = entry.title, entry.sample, entry.blank
         self.literals = tuple(literal.encode() for literal in entry.literals)
-        self.wants_next = False
-        self._blank = entry.blank
+        # Most of the formats are never needed for a log, so that each is compiled late.
+        self._shapes = shapes
         means = {one.mean for line in entry.lines for one in line.values.values()}
         self._counts = "since_last" in means
         self._step: int | None = None
         self._steps = 1
+        self._size: int | None = None
         self._intervals = Intervals()
-
-    # Most of the formats are never needed for a log.
-    @cached_property
-    def _compiled(self) -> tuple[tuple[_Shape, ...], re.Pattern[str] | None]:
-        return _compiled(self._name)
+        self._epochs: dict[int | None, int] = {}
+        self._running: dict[int | None, RunningStep] = {}
 
     def read(self, line: Line) -> list[Hit | Unreadable]:
         """Return the values of the first kind of line that matches, of each match."""
-        shapes, damaged = self._compiled
+        shapes, damaged = self._shapes() if callable(self._shapes) else self._shapes
         text = f"{line.text} " if self._blank and line.raw.endswith(b" ") else line.text
         self.wants_next = False
         found: list[Hit | Unreadable] = []
         for shape in shapes:
             matches = shape.matches(text)
             if len(matches) == 1:
-                return self._hits(shape, matches[0], len(text), line)
+                return self.hits(shape, matches[0], len(text), line)
             if matches:
                 for match, after in zip(matches, [*matches[1:], None], strict=True):
                     end = len(text) if after is None else after.start()
-                    found += self._hits(shape, match, end, line)
+                    found += self.hits(shape, match, end, line)
                 return found
         return [Unreadable()] if damaged and damaged.search(text) else []
 
-    def _hits(
-        self, shape: _Shape, match: re.Match[str], end: int, line: Line
+    def hits(
+        self, shape: Shape, match: re.Match[str], end: int, line: Line
     ) -> list[Hit | Unreadable]:
         """Return what one match states, up to `end` of its line."""
-        entry = shape.entry
-        step, steps = self._place(shape, match, line) if shape.placed else (self._step, self._steps)
+        entry, groups = shape.entry, shape.groups
+        rank = int(match["rank"]) if "rank" in groups and match["rank"] else OF_LINE
+        who = line.rank if rank == OF_LINE else rank
+        if "epoch" in groups and match["epoch"]:
+            self._epochs[who] = int(match["epoch"])
+        step, steps = (self._step, self._steps)
+        if shape.placed:
+            step, steps = self._place(shape, match, line, who)
         unit = entry.units.get(match["unit"] or "") if entry.units else 1.0
+        if "size" in groups and match["size"]:
+            self._size = countable(float(match["size"]) * entry.size_scale)
         if unit is None or (entry.inside and step is None):
             return []
-        rank = int(match["rank"]) if shape.ranked and match["rank"] else OF_LINE
         stated = shape.stated(match, end)
         if entry.needs and all(fact is not shape.facts[entry.needs] for fact, _ in stated):
             return [Unreadable()]
         hits: list[Hit | Unreadable] = []
-        for (_, metric, scope, scale, mean, variant, once, _), text in stated:
+        for (_, metric, scope, own, scale, at, mean, variant, once), text in stated:
             value = number(text)
             if value is not None and scale * unit != 1.0:
                 value = scaled(value, scale * unit)
             if value is not None and isfinite(value):
                 of = 1 if not mean else steps if mean == "since_last" else max(1, step or 0)
-                hits.append(Hit(metric, value, scope, step, rank, "", of, None, variant, once))
+                size = self._size if metric in _SIZED else None
+                place = step if at == "step" else self._epochs.get(who) if at == "epoch" else None
+                hits.append(Hit(metric, value, scope, place, rank, own, of, size, variant, once))
         if shape.cut and shape.cut.search(match.string, match.end(), end):
             hits.append(Unreadable())
         return hits
 
-    def _place(self, shape: _Shape, match: re.Match[str], line: Line) -> tuple[int | None, int]:
-        """Return the step of a line, and the steps since the last one of its rank."""
-        step, steps = shape.step(match), 1
-        if self._counts and step is not None:
+    def _place(
+        self, shape: Shape, match: re.Match[str], line: Line, who: int | None
+    ) -> tuple[int | None, int]:
+        """Return the step of a line within the run, and the steps since the rank's last one."""
+        entry, groups, steps = shape.entry, shape.groups, 1
+        step: int | None = None
+        if "step" in groups:
+            stated = match["step"]
+            if stated is not None:
+                step = int(stated) if stated.isdecimal() else countable(number(stated))
+                step = None if step is None else step + 1 - entry.first_step
+        elif "batch" in groups:
+            running = self._running.setdefault(who, RunningStep())
+            batch = int(match["batch"]) + 1 - entry.first_step
+            step, steps = running.at(self._epochs.get(who), batch)
+        elif "done" in groups:
+            step = int(match["done"])
+            if "epoch" in groups and match["epoch"] is not None:
+                total, before = match["total"], int(match["epoch"]) - entry.first_epoch
+                step = None if total is None else before * int(total) + step
+        if self._counts and step is not None and "batch" not in groups:
             steps = self._intervals.since(line, step)
-        if shape.entry.opens:
-            self._step, self._steps, self.wants_next = step, steps, shape.entry.next
+        if entry.opens:
+            self._step, self._steps, self.wants_next = step, steps, entry.next
         return step, steps
 
 
@@ -294,8 +344,8 @@ def read_formats(path: Path) -> Sourced[FormatFile]:
 
 
 def compiled(
-    file: Sourced[FormatFile], name: str
-) -> tuple[tuple[_Shape, ...], re.Pattern[str] | None]:
+    file: Sourced[FormatFile], name: str, make: Callable[[str], Searched] = re.compile
+) -> Shapes:
     """Return the kinds of lines of a format, and what is found in its damaged lines.
 
     Raises:
@@ -308,32 +358,74 @@ def compiled(
         key = f"formats.{name}.{key}"
         return FormatError(f"{file.near(key)}: {key}: {text}")
 
-    def regex(parts: Regex, key: str) -> re.Pattern[str]:
+    def regex(parts: Regex, key: str) -> Searched:
         text = parts if isinstance(parts, str) else "".join(parts)
         for word, pattern in (*reversed(entry.words.items()), *_WORDS.items()):
             text = text.replace(f"{{{word}}}", pattern)
         try:
-            return re.compile(text)
-        except re.error as error:
+            return make(text)
+        except (re.error, OverflowError, RecursionError) as error:
             raise wrong(key, f"no regular expression: {error}") from None
 
     shapes = []
     for at, line in enumerate(entry.lines):
         where = f"lines.{at}"
-        shape = _Shape(
-            line,
-            regex(line.pattern, f"{where}.pattern"),
-            regex(line.each, f"{where}.each") if line.each else None,
-            regex(line.cut, f"{where}.cut") if line.cut else None,
-        )
+        shape = Shape(line, partial(regex, key=f"{where}.pattern"))
         for value, fact in shape.facts.items():
             if fact.group < 0 and not shape.keyed:
                 raise wrong(f"{where}.values.{value}", "the pattern has no such group")
-            if fact.metric not in UNITS:
+            if fact.metric not in UNITS and not fact.unit:
                 near = nearest(fact.metric, UNITS)
                 raise wrong(f"{where}.values.{value}", f"no metric {fact.metric!r}{near}")
         shapes.append(shape)
     return tuple(shapes), regex(entry.damaged, "damaged") if entry.damaged else None
+
+
+def maker(name: str) -> Callable[[], LogParser]:
+    """Return the factory of a parser: of the package, of a site's file, or of a plug-in.
+
+    Each log needs a new parser.
+
+    Raises:
+        UnknownNameError: no such parser. FormatError: a site's file is wrong, with file:line.
+    """
+    own = {} if name in BUILT_IN["parsers"] else own_formats()
+    return own[name] if name in own else _registered(name)
+
+
+# Looking up plug-ins takes as long as reading a small file, and each file has new parsers.
+@cache
+def _registered(name: str) -> Callable[[], LogParser]:
+    return cast(Callable[[], LogParser], load("parsers", name))
+
+
+def own_formats() -> Mapping[str, Callable[[], LogParser]]:
+    """Return the formats in `formats/*.yaml` of the folders of the site, the first of a name.
+
+    Raises:
+        FormatError: with file:line; a mistake in a file, a name of the package, or a sample without
+            a value.
+    """
+    return _own(tuple(dict.fromkeys(site_folders())))
+
+
+@lru_cache(maxsize=4)
+def _own(folders: Sequence[Path]) -> dict[str, Callable[[], LogParser]]:
+    found: dict[str, Callable[[], LogParser]] = {}
+    for path in (path for folder in folders for path in sorted(folder.glob("formats/*.yaml"))):
+        file = read_formats(path)
+        for name, entry in file.value.formats.items():
+            shapes = compiled(file, name, TimedPattern)
+            parser = partial(FormatParser, entry, shapes)
+            place = f"{file.near(f'formats.{name}')}: formats.{name}"
+            if name in BUILT_IN["parsers"] or not entry.lines or entry.code:
+                raise FormatError(f"{place}: hpctrain has this name, or it has no lines")
+            one, lines = parser(), entry.sample.encode().splitlines()
+            asked = [raw for raw in lines if any(literal in raw for literal in one.literals)]
+            if not any(isinstance(hit, Hit) for raw in asked for hit in one.read(Line(raw))):
+                raise FormatError(f"{place}: none of its lines reads a value in the sample")
+            found.setdefault(name, parser)
+    return found
 
 
 @cache
@@ -342,12 +434,27 @@ def _file() -> Sourced[FormatFile]:
 
 
 @cache
-def _compiled(name: str) -> tuple[tuple[_Shape, ...], re.Pattern[str] | None]:
+def _compiled(name: str) -> Shapes:
     return compiled(_file(), name)
 
 
-def __getattr__(name: str) -> Callable[[], FormatParser]:
-    """Return the factory of a parser."""
-    if name.startswith("_") or name not in _file().value.formats:
+def __getattr__(name: str) -> Callable[[], LogParser]:
+    """Return the factory of a parser of the package."""
+    entry = None if name.startswith("_") else _file().value.formats.get(name)
+    if entry is None:
         raise AttributeError(name)
-    return partial(FormatParser, name)
+    if not entry.code:
+        return partial(FormatParser, entry, partial(_compiled, name))
+    return partial(_coded, entry)
+
+
+def _coded(entry: FormatEntry) -> LogParser:
+    made = cast(Callable[[], Coded], resolve(f"hpc_train.logs.formats.{entry.code}"))()
+    made.title, made.sample = entry.title, entry.sample
+    made.literals = tuple(literal.encode() for literal in entry.literals)
+    values = _file().value.formats[entry.values_of].values if entry.values_of else {}
+    made.fields = {
+        name: Field(one.metric or name, one.scope, one.scale, one.variant, bool(one.mean), one.once)
+        for name, one in (values or entry.values).items()
+    }
+    return cast(LogParser, made)

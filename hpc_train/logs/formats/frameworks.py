@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from hpc_train.logs.formats.base import (
     OF_LINE,
+    Coded,
     Field,
     Hit,
     Intervals,
@@ -21,12 +22,6 @@ from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
 
 # Paddle's suites: PaddleDetection, -OCR, -Clas, -Seg, -Video, and PaddleNLP's scripts.
-#
-# PaddleClas (`[Train][Epoch 1/10][Iter: 10/100]`) prints means since the fifth iteration of the
-# epoch: variant running_average. Each process drives one GPU, and its `ips` is the batch of that
-# process divided by the time. Tokens/s without `ips_total` are omitted, because some scripts print
-# the rate of all ranks and others that of one. PaddleVideo prints the time of one step. Lines of an
-# evaluation are ignored.
 
 _PLACE = re.compile(
     r"\[Train\]\[Epoch {1,6}(?P<clas>\d{1,9})/\d{1,9}\]\[Iter:? {1,8}(?P<i1>\d{1,9})/\d{1,9}\]"
@@ -45,39 +40,11 @@ _FIELD = re.compile(
 )
 _DECIMALS = re.compile(r"\.\d{4}")
 _EXPONENT = re.compile(r"e[-+]\d\d$")
-_RATE = Field("learning_rate", "global")
-_TIME = Field("step_time", "per_rank", mean=True)
-_IPS = Field("samples_per_second", "per_rank", mean=True)
-_FIELDS = {
-    "batch_cost": _TIME,
-    "avg_batch_cost": _TIME,
-    "ips": _IPS,
-    "avg_ips": _IPS,
-    "loss": Field("loss", "per_rank", mean=True),
-    "lr": _RATE,
-    "learning_rate": _RATE,
-    "learning rate": _RATE,
-}
-_TOTAL = Field("tokens_per_second", "global", mean=True)
-_OF_ONE = Field("tokens_per_second", "per_gpu", mean=True)
 _SAMPLES = ("samples", "images", "instance", "instances", "sequences", "ins")
 
 
-class Paddle:
+class Paddle(Coded):
     """Parser of the training lines; remembers the position of the training."""
-
-    title = "PaddleDetection, PaddleOCR, PaddleClas, PaddleSeg, PaddleVideo, PaddleNLP's scripts"
-    literals = (b"batch_cost: ",)
-    sample = (
-        "[05/01 10:00:00] ppdet.engine INFO: Epoch: [1] [ 20/157] learning_rate: 0.000042 "
-        "loss: 1.623144 loss_cls: 0.784792 eta: 0:33:30 batch_cost: 0.4564 data_cost: 0.0005 "
-        "ips: 17.5284 images/s\n"
-        "[2022-07-27 12:42:47,102] [    INFO] - global step 2, epoch: 0, batch: 1, "
-        "loss: 11.030861855, avg_reader_cost: 0.00016 sec, avg_batch_cost: 0.50125 sec, "
-        "speed: 2.00 step/s, ips_total: 16343 tokens/s, ips: 16343 tokens/s, "
-        "learning rate: 8.33333e-09\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._running = RunningStep()
@@ -88,22 +55,21 @@ class Paddle:
         place = _PLACE.search(line.text)
         if place is None:
             return
-        found = {m["key"]: m for m in _FIELD.finditer(line.text, place.end() - 1)}
-        if not {"batch_cost", "avg_batch_cost"} & found.keys():
+        shown = {m["key"]: m for m in _FIELD.finditer(line.text, place.end() - 1)}
+        if not {"batch_cost", "avg_batch_cost"} & shown.keys():
             yield Unreadable()
             return
         step = self._step(place)
         steps = self._intervals.since(line, step)
         steps = 1 if place["video"] or place["clas"] else steps
-        for key, match in found.items():
-            field, value = _field(key, match, "ips_total" in found), number(match["value"])
+        for key, match in shown.items():
+            field, value = self._field(key, match, "ips_total" in shown), number(match["value"])
             # A rate that is too low for six decimals is printed as 0.
-            is_lost = field is _RATE and value == 0
+            is_lost = value == 0 and field is not None and field.metric == "learning_rate"
             if field is None or value is None or is_lost or not _whole(match):
                 continue
             variant = "running_average" if place["clas"] and field.mean else ""
-            mean = steps if field.mean else 1
-            yield Hit(field.metric, value, field.scope, step, steps=mean, variant=variant)
+            yield field._replace(variant=variant).hit(value, step, steps)
 
     def _step(self, place: re.Match[str]) -> int:
         """Return the number of the step within the run."""
@@ -118,6 +84,13 @@ class Paddle:
         done = next(found[name] for name in ("i1", "i3", "i4", "i5") if name in found)
         return self._running.at(epoch, done).step
 
+    def _field(self, key: str, match: re.Match[str], total: bool) -> Field | None:
+        """Return the field of a key; the field of a rate depends on its unit."""
+        unit = (match["unit"] or "").strip().partition("/")[0]
+        if key.endswith("ips") and (unit or match["end"] not in ("", ",")) and unit not in _SAMPLES:
+            key = "ips tokens" if unit == "tokens" and total else ""
+        return None if key == "ips_total" and unit != "tokens" else self.fields.get(key)
+
 
 def _whole(match: re.Match[str]) -> bool:
     """Return whether a number is complete: text follows it, or it has all its decimals."""
@@ -126,45 +99,14 @@ def _whole(match: re.Match[str]) -> bool:
     return bool(match["end"] or match["unit"] or _DECIMALS.search(match["value"]))
 
 
-def _field(key: str, match: re.Match[str], total: bool) -> Field | None:
-    """Return the field of a key; the field of a rate depends on its unit."""
-    unit = (match["unit"] or "").strip().partition("/")[0]
-    if key == "ips_total":
-        return _TOTAL if unit == "tokens" else None
-    field = _FIELDS.get(key)
-    if field is not _IPS or unit in _SAMPLES or (not unit and match["end"] in ("", ",")):
-        return field
-    return _OF_ONE if unit == "tokens" and total else None
-
-
 # PaddleNLP's Trainer: `loss: .., learning_rate: .., global_step: 10, interval_runtime: .., ..`.
-#
-# The number of steps is interval_runtime times interval_steps_per_second.
-# interval_samples_per_second is omitted: older versions divide one batch by the time of all steps.
 
 _HEAD = re.compile(r"(?:^|\s)loss: (?=[-\d])")
 _NLP_FIELD = re.compile(rf"(?P<key>[a-z_]{{1,60}}): (?P<value>{NUMBER}), ")
-_NLP_FIELDS = {
-    "loss": Field("loss", "global", mean=True),
-    "learning_rate": Field("learning_rate", "global"),
-    "interval_tokens_per_second_per_device": Field("tokens_per_second", "per_gpu", mean=True),
-    "interval_hardware_tflops_per_device": Field("tflops", "per_gpu", variant="hardware"),
-}
 
 
-class PaddleNlp:
+class PaddleNlp(Coded):
     """Parser of the Trainer's lines."""
-
-    title = "PaddleNLP's Trainer"
-    literals = (b", interval_steps_per_second: ",)
-    sample = (
-        "[2024-05-01 10:00:00,000] [    INFO] - loss: 12.0588, learning_rate: 3e-06, "
-        "global_step: 20, interval_runtime: 11.518, interval_samples_per_second: 0.8682, "
-        "interval_tokens_per_second_per_device: 889.0448, "
-        "interval_hardware_tflops_per_device: 2.77, interval_steps_per_second: 0.8682, "
-        "progress_or_epoch: 0.01"
-    )
-    wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the fields that end with a comma."""
@@ -179,21 +121,11 @@ class PaddleNlp:
             yield Unreadable()
             return
         steps = max(1, done)
-        for key, field in _NLP_FIELDS.items():
-            if key in found:
-                value = scaled(found[key], field.scale)
-                mean = steps if field.mean else 1
-                yield Hit(field.metric, value, field.scope, step, steps=mean, variant=field.variant)
+        yield from self.stated(texts, step, steps)
         yield Hit("step_time", scaled(took, 1 / steps), "global", step, steps=steps)
 
 
 # Keras fit: `1875/1875 [====] - 4s 2ms/step - loss: 0.29 - accuracy: 0.91 - val_loss: 0.2`.
-#
-# One process may drive several devices; a step is then a step of all of them. Only the last state
-# of an epoch's bar is used: earlier states show running means and the remaining time. If the line
-# has `val_` values, its time includes the validation, and the step time has the variant
-# with_validation. A step time with a single digit (`2ms/step`) has the variant rounded. Lines of
-# verbose=2 and of Keras 1 to 3 are read. After a line `Train on 60000 samples`, steps are samples.
 
 _KERAS_HEAD = re.compile(
     r"\s{0,12}(?P<done>\d{1,12})/(?P<total>\d{1,12}|Unknown)"
@@ -213,20 +145,8 @@ _ACCURACY = re.compile(r"(?:val_)?(?:(?:sparse_)?(?:categorical|binary)_)?acc(?:
 _LOSS = re.compile(r"(?:val_)?loss")
 
 
-class Keras:
+class Keras(Coded):
     """Parser of the lines of fit; keeps the current epoch."""
-
-    title = "Keras, tf.keras: Model.fit"
-    literals = (b"Epoch ", b"Train on ", b"s/step", b"s/sample", b" - loss: ")
-    sample = (
-        "Epoch 2/10\n"
-        "469/469 [==============================] - 6s 13ms/step - loss: 0.2912 - acc: 0.9161\n"
-        "Train on 60000 samples, validate on 10000 samples\n"
-        "Epoch 1/10\n"
-        "60000/60000 [==============================] - 3s 45us/sample - loss: 0.2 - acc: 0.93 - "
-        "val_loss: 0.1512 - val_acc: 0.9512\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._epoch: int | None = None
@@ -279,11 +199,12 @@ def _validated(found: KerasLine) -> bool:
 
 def _values(epoch: int, found: KerasLine) -> Iterator[Hit]:
     for name, value in found.values.items():
+        of_validation = name.startswith("val_")
         if _LOSS.fullmatch(name):
-            variant = "validation" if name.startswith("val_") else ""
+            variant = "validation" if of_validation else ""
             yield Hit("loss", value, "per_rank", epoch, variant=variant)
         elif _ACCURACY.fullmatch(name):
-            variant = "" if name.startswith("val_") else "training"
+            variant = "" if of_validation else "training"
             yield Hit("accuracy", value, "per_rank", epoch, variant=variant)
 
 
@@ -341,10 +262,6 @@ def line_of(text: str) -> KerasLine | None:
 
 
 # TimeHistory of TensorFlow's official models, and its old form `BenchmarkMetric: {..}`.
-#
-# Rates [1/s] are global, and the mean over an interval of steps. The number of GPUs is that of a
-# worker (`'num_gpus': 8`) times the number of workers (`'worker_hosts': None` is one worker). Both
-# are read from the final parameters; the parameters printed before are defaults.
 
 _INTERVAL = re.compile(
     rf"TimeHistory: (?P<seconds>{NUMBER}) seconds, (?P<rate>{NUMBER}) examples/second "
@@ -359,16 +276,8 @@ _GPUS = re.compile(r"'num_gpus': (\d{1,9})\b")
 _WORKERS = re.compile(r"'worker_hosts': (?:None|'([^']{0,20000})')")
 
 
-class TfTimeHistory:
+class TfTimeHistory(Coded):
     """Parser of the lines of the Keras callback TimeHistory."""
-
-    title = "TensorFlow model garden (TimeHistory)"
-    literals = (
-        *(b"TimeHistory: ", b"BenchmarkMetric: "),
-        *(b" parameters: {'", b"'num_gpus': ", b"'worker_hosts': "),
-    )
-    sample = "TimeHistory: 40.00 seconds, 320.00 examples/second between steps 100 and 200"
-    wants_next = False
 
     def __init__(self) -> None:
         self._is_final = False
@@ -377,9 +286,13 @@ class TfTimeHistory:
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the time of a step and the rate of an interval."""
         text = line.text
-        interval = _INTERVAL.search(text)
-        if interval:
-            yield from _interval(interval)
+        if interval := _INTERVAL.search(text):
+            seconds, rate = number(interval["seconds"]), number(interval["rate"])
+            last, steps = int(interval["last"]), int(interval["last"]) - int(interval["first"])
+            if steps > 0 and seconds is not None:
+                yield Hit("step_time", seconds / steps, "global", last, steps=steps)
+            if steps > 0 and rate is not None:
+                yield Hit("samples_per_second", rate, "global", last, steps=steps)
             return
         old = _OLD.search(text)
         rate = number(old["rate"]) if old else None
@@ -388,9 +301,9 @@ class TfTimeHistory:
         elif "TimeHistory: " in text and " seconds, " in text:
             yield Unreadable()
         else:
-            yield from self._size(text)
+            yield from self._world_size(text)
 
-    def _size(self, text: str) -> Iterator[Hit]:
+    def _world_size(self, text: str) -> Iterator[Hit]:
         """Yield the number of GPUs after the last of the final parameters that determine it."""
         if " parameters: {" in text:
             self._is_final, self._gpus = _FINAL.search(text) is not None, 0
@@ -403,26 +316,7 @@ class TfTimeHistory:
             yield Hit("world_size", float(size), "global", once="world_size")
 
 
-def _interval(match: re.Match[str]) -> Iterator[Hit]:
-    seconds, rate = number(match["seconds"]), number(match["rate"])
-    last = int(match["last"])
-    steps = last - int(match["first"])
-    if steps <= 0:
-        return
-    if seconds is not None:
-        yield Hit("step_time", seconds / steps, "global", last, steps=steps)
-    if rate is not None:
-        yield Hit("samples_per_second", rate, "global", last, steps=steps)
-
-
 # MXNet's Speedometer: `Node[0] Epoch[0] Batch [20-40]\tSpeed: 1234.5 samples/sec\taccuracy=0.1`.
-#
-# The rate [1/s] is that of the whole job if one node prints for all (Horovod, MLPerf). With
-# `kv_store='dist..`, with several nodes, or without `Node[..]`, it is that of one worker. The same
-# scope applies to `Time cost` [s] of an epoch. `Validation-accuracy` is a fraction, of the samples
-# of the printing node. Gluon's `[Epoch 1] validation: acc-top1=` is a fraction or, in GluonCV's
-# scripts, a percentage. It is read as a percentage as soon as any accuracy of the log, also of the
-# training or top 5, is above 1. Old versions print a line for each metric, all with the same rate.
 
 _LINE = re.compile(
     rf"(?:Node\[(?P<node>\d{{1,7}})\] +(?:[\d:,. -]{{0,30}}INFO:root:)?)?"
@@ -440,63 +334,43 @@ _GLUON = re.compile(
     rf"|validation: (?:accuracy|acc-top1)=(?P<accuracy>{NUMBER})"
     rf"(?:,? {{1,4}}acc-top5=(?P<best>{NUMBER}))?)"
 )
-_CELLS = ("epoch", "first", "batch", "rate", "rest")
 _NAME = re.compile(r"\s{1,8}([\w-]{1,40})=")
 _MXNET_LOSS = re.compile(rf"\b(?:Train-)?(?:cross-entropy|loss)=(?P<loss>{NUMBER})")
 
 
-_NOTHING: tuple[StepPosition | None, str, list[str]] = (None, "", [])
-
-
-class _Shown(NamedTuple):
-    """Position of some batches, their rate unless a previous line had it, and the loss."""
-
-    step: int
-    since: int
-    rate: float | None
-    loss: float | None
-
-
-class MxnetSpeedometer:
+class MxnetSpeedometer(Coded):
     """Parser of the lines of MXNet's training callbacks."""
-
-    title = "MXNet Speedometer"
-    literals = (
-        *(b"]\tSpeed: ", b" Speed: ", b"] Time cost=", b"] Validation-"),
-        *(b"] time cost: ", b"] training: ", b"] validation: "),
-        b"kv_store='dist",
-    )
-    sample = (
-        "Node[0] Epoch[0] Batch [20-40]\tSpeed: 1234.56 samples/sec\tcross-entropy=6.91\n"
-        "Node[0] Epoch[0] Time cost=101.5\nNode[0] Epoch[0] Validation-accuracy=0.12"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
         self._each_for_itself = False
         self._in_percent = False
-        self._printed: dict[int | None, tuple[StepPosition | None, str, list[str]]] = {}
+        self._printed: dict[int | None, tuple[StepPosition | None, str, set[str]]] = {}
 
     def read(self, line: Line) -> Iterable[Hit]:
         """Return the values that one callback printed."""
         text = line.text
         if "kv_store='dist" in text:
             self._each_for_itself = True
-        match = _LINE.search(text)
-        return self._gluon(text) if match is None else self._classic(match)
-
-    def _whose(self, number: str | None) -> tuple[Scope, int]:
-        """Return the scope of a node's rate, and its rank."""
-        node = int(number) if number else None
-        self._each_for_itself |= bool(node)
-        alone = node is None or self._each_for_itself
-        return "per_rank" if alone else "global", OF_LINE if node is None else node
+        if classic := _LINE.search(text):
+            return self._classic(classic)
+        gluon = _GLUON.search(text)
+        return self._gluon(gluon) if gluon else ()
 
     def _classic(self, match: re.Match[str]) -> Iterator[Hit]:
-        scope, rank = self._whose(match["node"])
+        node = int(match["node"]) if match["node"] else None
+        self._each_for_itself |= bool(node)
+        scope: Scope = "per_rank" if node is None or self._each_for_itself else "global"
+        rank = OF_LINE if node is None else node
         if match["batch"]:
-            yield from self._speed(match.group(*_CELLS), scope, rank)
+            batch = int(match["batch"])
+            place = self._steps[node].at(match["epoch"], batch)
+            steps = max(1, batch - int(match["first"])) if match["first"] else place.since
+            rate, loss = number(match["rate"]), _MXNET_LOSS.search(match["rest"])
+            if rate is not None and self._is_new(node, place, match["rate"], match["rest"]):
+                yield Hit("samples_per_second", rate, scope, place.step, rank, steps=steps)
+            if loss and (value := number(loss["loss"])) is not None:
+                yield Hit("loss", value, "per_rank", place.step, rank, steps=steps)
             return
         for metric in ("epoch_time", "accuracy"):
             value = number(match[metric]) if match[metric] else None
@@ -504,37 +378,18 @@ class MxnetSpeedometer:
                 whose: Scope = "per_rank" if metric == "accuracy" else scope
                 yield Hit(metric, value, whose, int(match["epoch"]) + 1, rank)
 
-    def _speed(self, cells: Sequence[str], scope: Scope, rank: int) -> Iterator[Hit]:
-        step, since, rate, loss = self._shown(cells, rank)
-        if rate is not None:
-            yield Hit("samples_per_second", rate, scope, step, rank, steps=since)
-        if loss is not None:
-            yield Hit("loss", loss, "per_rank", step, rank, steps=since)
-
-    def _shown(self, cells: Sequence[str], rank: int) -> _Shown:
-        epoch, first, number_of_batch, shown_rate, rest = cells
-        who = None if rank == OF_LINE else rank
-        batch = int(number_of_batch)
-        step, since = place = self._steps[who].at(epoch, batch)
-        since = max(1, batch - int(first)) if first else since
-        rate, loss = number(shown_rate), _MXNET_LOSS.search(rest)
-        if rate is not None and not self._is_new(who, place, shown_rate, rest):
-            rate = None
-        return _Shown(step, since, rate, number(loss["loss"]) if loss else None)
-
-    def _is_new(self, who: int | None, place: StepPosition, rate: str, rest: str) -> bool:
+    def _is_new(self, node: int | None, place: StepPosition, rate: str, rest: str) -> bool:
         """Whether a rate differs from that of the previous line, which showed another metric."""
-        before, stated, shown = self._printed.get(who, _NOTHING)
-        if stated == rate and before == place and _name(rest) not in map(_name, shown):
-            shown.append(rest)
+        metric = _NAME.match(rest)
+        name = metric[1] if metric else ""
+        before, stated, shown = self._printed.get(node, (None, "", set()))
+        if stated == rate and before == place and name not in shown:
+            shown.add(name)
             return False
-        self._printed[who] = place, rate, [rest]
+        self._printed[node] = place, rate, {name}
         return True
 
-    def _gluon(self, text: str) -> Iterator[Hit]:
-        match = _GLUON.search(text)
-        if match is None:
-            return
+    def _gluon(self, match: re.Match[str]) -> Iterator[Hit]:
         epoch, took = int(match["epoch"]) + 1, number(match["epoch_time"] or "")
         if took is not None:
             yield Hit("epoch_time", took, "per_rank", epoch)
@@ -546,7 +401,53 @@ class MxnetSpeedometer:
             yield Hit("accuracy", scaled(accuracy, scale), "global", epoch)
 
 
-def _name(rest: str) -> str:
-    """Return the name of the first metric on a line."""
-    name = _NAME.match(rest)
-    return name[1] if name else ""
+# "The number of ranks in the arguments that programs print when they start.
+#
+# | line | world_size |
+# |---|---|
+# | `Namespace(..., dist_url='env://', world_size=16)`, on one line or one argument per line | 16 |
+# | `Namespace(..., distributed_world_size=8, ...)` (fairseq) | 8 |
+# | `running on rank 0 with world size 8` | 8 |
+# | `\| distributed init (rank 0, world 2): env://` (LAVIS) | 2 |
+#
+# The scope is global. An argument of 1 or less is often a default; together with
+# `multiprocessing_distributed`, the argument is the number of nodes. Both are ignored.
+
+_ARGUMENT = re.compile(r"(?<![\w.])(?:distributed_)?world_size=(\d{1,9})(?=[,)\s]|$)")
+_SENTENCE = re.compile(
+    r"\b[Rr]unning on rank \d{1,9},? (?:with|of) world[ _]size:? (\d{1,9})\b"
+    r"|^\| distributed init \(rank \d{1,9}, world (\d{1,9})\): "
+)
+_NODES = "multiprocessing_distributed="
+_MOST_LINES = 1000
+
+
+class WorldSize(Coded):
+    """Parser of the arguments; remembers an open `Namespace(`."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._found = 0
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield the number of ranks, at the end of the arguments."""
+        text = line.text
+        sentence = _SENTENCE.search(text)
+        if sentence is not None:
+            size = float(sentence[1] or sentence[2])
+            yield Hit("world_size", size, "global", once="world_size")
+            return
+        start = text.find("Namespace(")
+        if start >= 0:
+            self._open, self._found, text = _MOST_LINES, 0, text[start:]
+        self._open = 0 if _NODES in text else self._open - 1
+        self.wants_next = self._open > 0
+        if self._open < 0 or _NODES in text:
+            return
+        found = _ARGUMENT.search(text)
+        self._found = int(found[1]) if found else self._found
+        # Values may contain brackets: with one argument per line, an argument ends at the line end.
+        if text.endswith(")") or (start >= 0 and not text.endswith(",")):
+            self._open, self.wants_next = 0, False
+            if self._found > 1:
+                yield Hit("world_size", float(self._found), "global", once="world_size")

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hpc_train.logs.formats.base import OF_LINE, Hit
+from hpc_train.logs.formats.base import OF_LINE, Coded, Hit
 from hpc_train.logs.formats.number import COUNTABLE, finite, number, scaled, seconds
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
@@ -61,7 +61,6 @@ _TRAINING = re.compile(rf"\b(?:train|training|loss|{_VALID} acc|{_VALID} accurac
 _ACCURACY = re.compile(
     rf"(?:(?:avg|average|mean|{_VALID}) ){{0,4}}(?:top ?1 )?(?:acc|accuracy)( percent)?"
 )
-_LR, _NORM = re.compile(r"lr|learning rate"), re.compile(r"(?:grad|gradient) norm|gnorm")
 _MEMORY = re.compile(
     r"(?:max |gpu |cuda |used |allocated ){0,4}(?:mem|memory)(?: (?:used|allocated))?"
 )
@@ -84,26 +83,17 @@ _COMPANIONS = frozenset({"learning_rate", "grad_norm", "memory"})
 _LONGEST = 4096
 
 
-class Generic:
+class Generic(Coded):
     """Parser of the lines above; remembers how many steps an epoch of the training has."""
-
-    title = "Hand-written lines; used if no other format is found, and a report says so"
-    literals = (
-        *(b"loss", b"Loss", b"LOSS", b"took", b"time", b"Time", b"duration", b"dt", b"acc", b"Acc"),
-        *(b"/s", b" per s", b"per_s", b"s/", b"finished in", b"completed in", b"done in", b"wps"),
-    )
-    sample = (
-        "Epoch 0 took 0.54s, 3823.1 images/sec\niter 10, loss=2.31, dt=51.2ms, tok/sec=80,124"
-        "\nTest accuracy: 91.5%"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._steps = ""
 
     def read(self, line: Line) -> list[Hit]:
         """Return the values of a line that are certain."""
-        text = _in_seconds(_VECTOR.sub(" ", line.text))
+        text = _VECTOR.sub(" ", line.text)
+        text = _CLOCKED.sub(lambda found: f"{found[1]}{seconds(found[2]):g} s", text)
+        text = _IN_WORDS.sub(_sum_of_parts, text)
         if _OTHER.search(text) or self._counts_others(text):
             return []
         found = list(_json(text)) if text.startswith("{") else list(quantities(text))
@@ -120,7 +110,7 @@ class Generic:
             found = [item for item in found if _ACCURACY.fullmatch(item.words)]
             found = [item._replace(words=f"test {item.words}") for item in found]
         training = _TRAINING.search(words(text[:_LONGEST])) is not None
-        values = [one for item in found for one in _values(item, place, found, training)]
+        values = [one for item in found if (one := _meaning(item, place, found, training))]
         kinds = Counter(one.metric for one in values)
         if not kinds.keys() - _COMPANIONS:
             return []
@@ -146,13 +136,8 @@ class Generic:
         return bool(self._steps) and counter[2] != self._steps and "poch" not in text
 
 
-def _in_seconds(text: str) -> str:
-    """Return a line with a time in words or as a clock in seconds."""
-    text = _CLOCKED.sub(lambda found: f"{found[1]}{seconds(found[2]):g} s", text)
-    return _IN_WORDS.sub(_sum_of_parts, text)
-
-
 def _sum_of_parts(found: re.Match[str]) -> str:
+    """Return a time in words in seconds."""
     parts = found.groups()
     if sum(part is not None for part in parts) < 2 and parts[0] is None:
         return found[0]
@@ -194,45 +179,35 @@ def _step(metric: str, place: dict[str, int]) -> int | None:
     return None if len(place) > 1 else next(iter(place.values()), None)
 
 
-def _values(
+def _meaning(
     item: Quantity, place: dict[str, int], line: list[Quantity], training: bool
-) -> Iterator[Found]:
-    """Yield what a quantity states, if it is certain; `training`: the line has a training value."""
+) -> Found | None:
+    """Return what a quantity states, if certain; `training`: the line has a value of it."""
     item = with_unit_of_key(item)
-    is_loss = not item.unit and LOSS.fullmatch(item.words)
-    if item.total or (_AMBIGUOUS.fullmatch(item.text) and (is_loss or item.unit == "s")):
-        return
-    if _ACCURACY.fullmatch(item.words):
-        if not training or _VALIDATION.search(item.words):
-            yield from _accuracy(item)
-    elif _VALIDATION.search(item.words):
-        return
-    elif not item.unit:
-        yield from _plain(item)
-    elif item.unit in SECONDS:
+    key, unit = item.words, item.unit
+    is_loss, is_accuracy = not unit and LOSS.fullmatch(key), _ACCURACY.fullmatch(key)
+    of_validation = _VALIDATION.search(key)
+    ambiguous = _AMBIGUOUS.fullmatch(item.text) and (is_loss or unit == "s")
+    if item.total or ambiguous or (of_validation and not is_accuracy):
+        return None
+    if is_accuracy:
+        return None if training and not of_validation else _accuracy(item)
+    if not unit:
+        metric = next((name for name, known in _PLAIN.items() if known.fullmatch(key)), "")
+        return Found(metric, item.value) if metric else None
+    if unit in SECONDS:
         metric = time_metric(item, place, line)
-        if metric:
-            yield Found(metric, scaled(item.value, SECONDS[item.unit]))
-    elif item.unit in ("GiB", "MiB") and _MEMORY.fullmatch(item.words):
-        yield Found("memory", scaled(item.value, 1.0 if item.unit == "GiB" else 1 / 1024))
-    else:
-        yield from rate(item, place, line)
+        return Found(metric, scaled(item.value, SECONDS[unit])) if metric else None
+    if unit in ("GiB", "MiB") and _MEMORY.fullmatch(key):
+        return Found("memory", scaled(item.value, 1.0 if unit == "GiB" else 1 / 1024))
+    return rate(item, place, line)
 
 
-def _plain(item: Quantity) -> Iterator[Found]:
-    if LOSS.fullmatch(item.words):
-        yield Found("loss", item.value)
-    elif _LR.fullmatch(item.words):
-        yield Found("learning_rate", item.value)
-    elif _NORM.fullmatch(item.words):
-        yield Found("grad_norm", item.value)
-
-
-def _accuracy(item: Quantity) -> Iterator[Found]:
+def _accuracy(item: Quantity) -> Found | None:
     if item.unit == "%" or (not item.unit and item.words.endswith(" percent")):
-        yield Found("accuracy", scaled(item.value, 0.01))
-    elif not item.unit and item.value <= 1 and "." in item.text:
-        yield Found("accuracy", item.value)
+        return Found("accuracy", scaled(item.value, 0.01))
+    is_sure = not item.unit and item.value <= 1 and "." in item.text
+    return Found("accuracy", item.value) if is_sure else None
 
 
 # A hand-written line -> its numbers, each with the words before it and the unit after it.
@@ -301,25 +276,24 @@ def words(text: str) -> str:
 def plain_unit(unit: str) -> str:
     """Return a unit in one spelling: `images per second` as `image/s`, `msec/it` as `ms/step`."""
     over, _, under = unit.replace(" per ", "/").replace(" ", "").partition("/")
-    return _spelt(over) + ("/" + _spelt(under) if under else "")
-
-
-def _spelt(word: str) -> str:
-    return _SPELT.get(word, word)
+    return _SPELT.get(over, over) + ("/" + _SPELT.get(under, under) if under else "")
 
 
 _SPELT = {
-    **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), "ms"),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
-    **dict.fromkeys(("min", "mins", "minute", "minutes"), "min"),
-    **dict.fromkeys(("image", "images", "img", "imgs"), "sample"),
-    **dict.fromkeys(("sample", "samples", "example", "examples"), "sample"),
-    **dict.fromkeys(("seq", "seqs", "sequence", "sequences"), "sample"),
-    **dict.fromkeys(("token", "tokens", "tok", "toks"), "token"),
-    **dict.fromkeys(("it", "its", "iter", "iters", "iteration", "iterations"), "it"),
-    **dict.fromkeys(("step", "steps", "batch", "batches"), "step"),
-    **dict.fromkeys(("epoch", "epochs"), "epoch"),
-    "wps": "token/s",
+    word: unit
+    for unit, words_ in {
+        "ms": "ms msec msecs millisecond milliseconds",
+        "s": "s sec secs second seconds",
+        "min": "min mins minute minutes",
+        "sample": "image images img imgs sample samples example examples"
+        " seq seqs sequence sequences",
+        "token": "token tokens tok toks",
+        "it": "it its iter iters iteration iterations",
+        "step": "step steps batch batches",
+        "epoch": "epoch epochs",
+        "token/s": "wps",
+    }.items()
+    for word in words_.split()
 }
 
 
@@ -329,6 +303,11 @@ MEAN = r"(?:(?:avg|average|mean|train|training|the) ){0,4}"
 _STEP = r"(?:step|iter|iteration|batch|minibatch)"
 _INDEX = re.compile(rf"(?:.{{0,60}} )?({_STEP}|epoch)(?: (?:no|idx|number))?")
 LOSS = re.compile(rf"{MEAN}(?:lm )?loss")
+_PLAIN = {
+    "loss": LOSS,
+    "learning_rate": re.compile(r"lr|learning rate"),
+    "grad_norm": re.compile(r"(?:grad|gradient) norm|gnorm"),
+}
 _STEP_TIME = re.compile(
     rf"{MEAN}(?:{_STEP} (?:time|took|duration|latency)|steptime|dt"
     rf"|time (?:per|a|for|of|for each) {_STEP})"
@@ -395,50 +374,36 @@ def time_metric(item: Quantity, place: dict[str, int], line: list[Quantity]) -> 
         return ""
     if _STEP_TIME.fullmatch(key):
         return "step_time"
-    if _EPOCH_TIME.fullmatch(key):
-        return "epoch_time"
-    return _named_before(item, place, line) if _DURATION.fullmatch(key) else ""
-
-
-def _named_before(item: Quantity, place: dict[str, int], line: list[Quantity]) -> str:
-    """Return the metric of a time whose key does not say what it is the time of."""
-    if place.keys() == {"epoch"}:
+    is_duration = _DURATION.fullmatch(key)
+    if _EPOCH_TIME.fullmatch(key) or (is_duration and place.keys() == {"epoch"}):
         return "epoch_time"
     # `Step 100 took 3 s` may be the time since the line of step 0, `time 12 s` that of the job.
-    if item.unit != "ms":
+    if not is_duration or item.unit != "ms":
         return ""
-    if _TIME.fullmatch(item.words):
+    if _TIME.fullmatch(key):
         return "step_time" if place.keys() == {"step"} else ""
     before = line[: next((n for n, one in enumerate(line) if one[1:3] == item[1:3]), 0)]
     return "step_time" if before and "step" in place_of(before[-1:]) else ""
 
 
-def rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Iterator[Found]:
-    """Yield the metric of a rate; its scope is unknown, unless the line names it."""
-    scope: Scope = "unknown"
-    is_known = place or any(LOSS.fullmatch(one.words) for one in line)
-    if item.value <= 0 or not _RATE.fullmatch(item.words) or not (item.words or is_known):
-        return
-    if item.each in ("gpu", "device"):
-        scope = "per_gpu"
-    elif item.each:
-        scope = "per_rank"
-    elif _TOTAL.search(item.words):
-        scope = "global"
+def rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Found | None:
+    """Return the metric of a rate; its scope is unknown, unless the line names it."""
+    # The loop that prints a loss is that of the training.
+    trains = any(LOSS.fullmatch(one.words) for one in line)
+    is_known = item.words or place or trains
+    if item.value <= 0 or not _RATE.fullmatch(item.words) or not is_known:
+        return None
+    scope: Scope = "global" if _TOTAL.search(item.words) else "unknown"
+    if item.each:
+        scope = "per_gpu" if item.each in ("gpu", "device") else "per_rank"
     if item.unit in RATES:
-        yield Found(RATES[item.unit], item.value, scope)
-    elif item.unit in ("step/s", "ms/step", "s/step"):
-        yield Found("step_time", _time(item))
-    elif item.unit in ("ms/epoch", "s/epoch", "min/epoch"):
-        yield Found("epoch_time", _time(item))
-    elif item.unit in ("it/s", "ms/it", "s/it"):
-        # The loop that prints a loss is that of the training.
-        trains = any(LOSS.fullmatch(one.words) for one in line)
-        metric, scope = ("step_time", "per_rank") if trains else ("iteration_time", "unknown")
-        yield Found(metric, _time(item), scope)
-
-
-def _time(item: Quantity) -> float:
-    """Return the time [s] of a step that a rate states."""
-    over = item.unit.partition("/")[0]
-    return scaled(item.value, SECONDS[over]) if over in SECONDS else 1 / item.value
+        return Found(RATES[item.unit], item.value, scope)
+    over, _, under = item.unit.partition("/")
+    time = scaled(item.value, SECONDS[over]) if over in SECONDS else 1 / item.value
+    if item.unit in ("step/s", "ms/step", "s/step"):
+        return Found("step_time", time)
+    if under == "epoch" and over in SECONDS:
+        return Found("epoch_time", time)
+    if item.unit in ("it/s", "ms/it", "s/it"):
+        return Found("step_time", time) if trains else Found("iteration_time", time, "unknown")
+    return None

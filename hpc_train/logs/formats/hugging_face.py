@@ -14,11 +14,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from hpc_train.logs.formats.base import Hit, Unreadable
+from msgspec.structs import replace
+
+from hpc_train.logs.formats.base import Coded, Hit, Unreadable
 from hpc_train.logs.formats.number import NUMBER, countable, number, quotient, seconds
 from hpc_train.logs.formats.progress_bars import Bar, bar_of
 from hpc_train.logs.line import Line
-from hpc_train.logs.record import Scope
+from hpc_train.logs.record import BATCH
 
 _START = re.compile(r"""\{['"](?:loss|train_runtime|eval_loss)['"]: """)
 # The first line of a dictionary that is printed over several, and its next lines.
@@ -37,54 +39,83 @@ _BANNER = re.compile(
     r"|Number of trainable parameters|Instantaneous batch size per device"
     r"|Gradient Accumulation steps) = (" + NUMBER + ")$"
 )
-_BANNER_METRICS: dict[str, tuple[str, Scope]] = {
-    "Num examples": ("examples", "global"),
-    "Total train batch size": ("global_batch_size", "global"),
-    "Total optimization steps": ("steps", "global"),
-    "Number of trainable parameters": ("parameters", "global"),
-    "Instantaneous batch size per device": ("batch_size", "per_rank"),
-}
 _ACCUMULATED = "Gradient Accumulation steps"
+# Keys that distinguish a log of the Trainer from other dictionaries with a loss.
+_COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm"})
+_LOGGED = (
+    *("loss", "grad_norm", "learning_rate", "lr", "memory(GiB)", "memory/max_active (GiB)"),
+    *("memory/max_mem_active(gib)", "tokens_per_second_per_gpu", "tokens/train_per_sec_per_gpu"),
+)
+_STEP = (
+    *("global_step/max_steps", "steps[global_step/max_steps]", "iteration"),
+    *("current_steps", "global_step", "step"),
+)
+_RATES = frozenset({"train_samples_per_second", "train_steps_per_second"})
 
 
-class HfTrainer:
+class _HfFormat(Coded):
+    """Reads the dictionaries that Hugging Face's Trainer logs.
+
+    The loss is the mean over ranks and over the logged steps. Samples and steps per second are
+    those of the whole job over the whole run. `train_tokens_per_second` is per device in the
+    summary, and of the whole job together with `num_input_tokens_seen`. Memory is in GiB, of the
+    printing rank.
+    """
+
+    def _hits(
+        self, log: Mapping[str, str], step: int | None = None, steps: int = 1
+    ) -> Iterator[Hit]:
+        """Yield what one dictionary states; `step` is the current step, used if it names none.
+
+        Copies by other ranks are the same measurement.
+        """
+        named = _step_of(log)
+        step = step if named is None else named
+        if "train_runtime" in log and _RATES & log.keys():
+            yield from self._summary(log)
+        elif "loss" in log and _COMPANIONS & log.keys():
+            # Ranks print the same reduced loss; the epoch alone is rounded, and shared by many.
+            copy = " ".join(f"{log.get(key)}" for key in ("loss", *sorted(_COMPANIONS)))
+            found: dict[str, object] = {key: log[key] for key in _LOGGED if key in log}
+            if "num_input_tokens_seen" in log:
+                found["tokens of the job"] = log.get("train_tokens_per_second")
+            for hit in self.stated(found, step, steps):
+                yield replace(hit, once=f"{copy} {named}")
+        elif "eval_accuracy" in log:
+            yield from self._accuracy(log, step)
+
+    def _summary(self, log: Mapping[str, str]) -> Iterator[Hit]:
+        """Yield the values of the summary after the training, in a dictionary or a table."""
+        runtime = seconds(log["train_runtime"]) if "train_runtime" in log else None
+        if runtime is not None:
+            yield Hit("time_to_train", runtime, "global", once="summary")
+        keys = ("train_samples_per_second", "train_tokens_per_second")
+        yield from self.stated({key: log[key] for key in keys if key in log}, None)
+
+    def _accuracy(self, log: Mapping[str, str], step: int | None = None) -> Iterator[Hit]:
+        """Yield the accuracy of an evaluation, a fraction."""
+        value = number(log["eval_accuracy"])
+        if value is not None:
+            yield Hit("accuracy", value, "global", step, once=f"{step} {log.get('epoch')} {value}")
+
+    def _row(self, key: str, text: str) -> Iterator[Hit]:
+        """Yield the value of one key of the summary or of an evaluation."""
+        log = {key: text}
+        return self._accuracy(log) if "eval_accuracy" in log else self._summary(log)
+
+
+def _step_of(log: Mapping[str, str]) -> int | None:
+    """Return the optimiser step that a dictionary names."""
+    text = next((log[key] for key in _STEP if key in log), "")
+    return _count(text.partition("/")[0])
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 16 else None
+
+
+class HfTrainer(_HfFormat):
     """Parser of the Trainer's output; remembers the state of the run."""
-
-    title = "Hugging Face Trainer, axolotl, TRL, ms-swift"
-    literals = (
-        b"'loss': ",
-        b'{"loss": ',
-        b'{"current_steps": ',
-        b"train_runtime",
-        b"'eval_loss': ",
-        b"'eval_runtime': ",
-        b"it/s]",
-        b"s/it]",
-        b"***** Running ",
-        b"Num examples = ",
-        b"Total train batch size",
-        b"Gradient Accumulation steps = ",
-        b"Total optimization steps",
-        b"Number of trainable parameters",
-        b"Instantaneous batch size per device",
-        b"train_samples_per_second",
-        b"train_tokens_per_second",
-        b"'eval_accuracy': ",
-        b"eval_accuracy  ",
-    )
-    sample = (
-        "***** Running training *****\n"
-        "  Num examples = 2,048\n"
-        "  Instantaneous batch size per device = 8\n"
-        "  Total train batch size (w. parallel, distributed & accumulation) = 64\n"
-        "  Gradient Accumulation steps = 1\n"
-        "  Total optimization steps = 32\n"
-        "  Number of trainable parameters = 124,439,808\n"
-        " 31%|###       | 10/32 [00:12<00:26,  1.20s/it]\n"
-        "{'loss': 2.41, 'grad_norm': 1.3, 'learning_rate': 5e-05, 'epoch': 0.31}\n"
-        "{'train_runtime': 38.7, 'train_samples_per_second': 52.92, "
-        "'train_steps_per_second': 0.827, 'train_loss': 2.2, 'epoch': 1.0}\n"
-    )
 
     def __init__(self) -> None:
         self._opened = ""
@@ -92,11 +123,6 @@ class HfTrainer:
         self._logged = 0
         self._is_training = True
         self._batch: dict[str, float] = {}
-
-    @property
-    def wants_next(self) -> bool:
-        """Whether a dictionary goes on."""
-        return bool(self._opened)
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of a line: of a bar, a dictionary, both, or a row of a table."""
@@ -113,7 +139,7 @@ class HfTrainer:
             if not any(log.start() == start.start() for log in logs):
                 yield Unreadable()
         if " = " in text:
-            yield from self._row(text)
+            yield from self._line(text)
         elif "***** Running " in text:
             self._is_training = "training" in text
             self._bar.train() if self._is_training else self._bar.evaluate()
@@ -124,6 +150,7 @@ class HfTrainer:
             gap = " " if _CONTINUED.match(text) else "\n"
             text = f"{self._opened}{gap}{text.strip() if gap == ' ' else text}"
         self._opened = text if _OPENED.search(text) else ""
+        self.wants_next = bool(self._opened)
         return "" if self._opened else text
 
     def _step_time(self, text: str, bar: Bar) -> Iterator[Hit]:
@@ -136,22 +163,24 @@ class HfTrainer:
 
     def _log(self, log: dict[str, str]) -> Iterator[Hit]:
         is_loss = "loss" in log
-        found = list(hits_of_log(log))
+        found = list(self._hits(log))
         if not found:
             return
-        if is_loss and (total := total_of(log)):
-            self._bar.plan(total)
-        elif is_loss:
-            self._bar.logged()
+        if is_loss:
+            text = next(
+                (log[key].partition("/")[2] for key in _STEP if "/" in log.get(key, "")), ""
+            )
+            total = _count(text or log.get("total_steps", ""))
+            self._bar.plan(total) if total else self._bar.logged()
         runtime = found[0].value if found[0].metric == "time_to_train" else None
         if runtime is not None:
             self._bar.finished(runtime, number(log.get("train_steps_per_second", "")) or 0)
         at = self._bar.step_at(log.get("epoch", "")) if is_loss else self._bar.step
-        step, planned = step_of(log) or at, self._bar.total
+        step, planned = _step_of(log) or at, self._bar.total
         steps = max(1, step - self._logged) if is_loss and step is not None else 1
         if is_loss and step is not None:
             self._logged = step
-        yield from hits_of_log(log, step, steps)
+        yield from self._hits(log, step, steps)
         speed = number(log.get("train_speed(iter/s)", "")) or 0
         time = quotient(1, speed) if speed > 0 else number(log.get("train_speed(s/it)", ""))
         if time:
@@ -163,30 +192,24 @@ class HfTrainer:
             mean = runtime / planned
             yield Hit("step_time", mean, "global", steps=planned, variant="mean", once="summary")
 
-    def _row(self, text: str) -> Iterator[Hit]:
-        row = _TABLE.search(text)
-        if row is not None:
-            log = {row[1]: row[2].strip()}
-            yield from accuracy_hits(log) if "eval_accuracy" in log else summary_hits(log)
+    def _line(self, text: str) -> Iterator[Hit]:
+        if row := _TABLE.search(text):
+            yield from self._row(row[1], row[2].strip())
             return
         banner = _BANNER.search(text)
         value = number(banner[2]) if banner and self._is_training else None
         if banner is None or value is None:
             return
         name = banner[1].partition(" (")[0]
-        if name == _ACCUMULATED:
-            yield from self._world_size(value)
+        if name != _ACCUMULATED:
+            hit = self.fields[name].hit(value, None)
+            self._batch[hit.metric] = value
+            if hit.metric == "steps":
+                self._bar.plan(countable(value) or 0)
+            yield hit
             return
-        metric, scope = _BANNER_METRICS[name]
-        self._batch[metric] = value
-        if metric == "steps":
-            self._bar.plan(countable(value) or 0)
-        yield Hit(metric, value, scope, once="banner")
-
-    def _world_size(self, accumulated: float) -> Iterator[Hit]:
-        """Yield the number of GPUs: the total batch size divided by that of one device."""
-        each = self._batch.get("batch_size", 0) * accumulated
-        of_all = self._batch.get("global_batch_size", 0)
+        # The number of GPUs: the total batch size divided by that of one device.
+        each, of_all = self._batch.get("batch_size", 0) * value, self._batch.get(BATCH, 0)
         if each >= 1 and of_all >= each and of_all % each == 0:
             yield Hit("world_size", of_all // each, "global", once="banner")
 
@@ -303,102 +326,7 @@ def _step(bar: Bar) -> int | None:
     return bar.done if (bar.step_time or 0) > _SLOW_S else None
 
 
-# Dictionaries that Hugging Face's Trainer logs -> measurements.
-#
-# The loss is the mean over ranks and over the logged steps. Samples and steps per second are those
-# of the whole job over the whole run. `train_tokens_per_second` is per device in the summary, and
-# of the whole job together with `num_input_tokens_seen`. Memory is in GiB, of the printing rank.
-
-TrainerLog = Mapping[str, str]
-
-_LOGGED: dict[str, tuple[str, Scope]] = {
-    "loss": ("loss", "global"),
-    "grad_norm": ("grad_norm", "global"),
-    "learning_rate": ("learning_rate", "global"),
-    "lr": ("learning_rate", "global"),
-    "memory(GiB)": ("memory", "per_rank"),
-    "memory/max_active (GiB)": ("memory", "per_rank"),
-    "memory/max_mem_active(gib)": ("memory", "per_rank"),
-    "tokens_per_second_per_gpu": ("tokens_per_second", "per_gpu"),
-    "tokens/train_per_sec_per_gpu": ("tokens_per_second", "per_gpu"),
-}
-# Keys that distinguish a log of the Trainer from other dictionaries with a loss.
-_COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm"})
-_STEP = (
-    *("global_step/max_steps", "steps[global_step/max_steps]", "iteration"),
-    *("current_steps", "global_step", "step"),
-)
-_SUMMARY: dict[str, tuple[str, Scope]] = {
-    "train_samples_per_second": ("samples_per_second", "global"),
-    "train_tokens_per_second": ("tokens_per_second", "per_gpu"),
-}
-_RATES = frozenset({"train_samples_per_second", "train_steps_per_second"})
-
-
-def hits_of_log(log: TrainerLog, step: int | None = None, steps: int = 1) -> Iterator[Hit]:
-    """Yield what one dictionary states; `step` is the current step, used if it names none.
-
-    Copies by other ranks are the same measurement.
-    """
-    if "train_runtime" in log and _RATES & log.keys():
-        yield from summary_hits(log)
-    elif "loss" in log and _COMPANIONS & log.keys():
-        yield from _logged(log, step, steps)
-    elif "eval_accuracy" in log:
-        yield from accuracy_hits(log, step_of(log) or step)
-
-
-def summary_hits(log: TrainerLog) -> Iterator[Hit]:
-    """Yield the values of the summary after the training, in a dictionary or a table."""
-    runtime = seconds(log["train_runtime"]) if "train_runtime" in log else None
-    if runtime is not None:
-        yield Hit("time_to_train", runtime, "global", once="summary")
-    for key, (metric, scope) in _SUMMARY.items():
-        value = number(log[key]) if key in log else None
-        if value is not None:
-            yield Hit(metric, value, scope, once="summary")
-
-
-def accuracy_hits(log: TrainerLog, step: int | None = None) -> Iterator[Hit]:
-    """Yield the accuracy of an evaluation, a fraction."""
-    value = number(log["eval_accuracy"])
-    if value is not None:
-        yield Hit("accuracy", value, "global", step, once=f"{step} {log.get('epoch')} {value}")
-
-
-def step_of(log: TrainerLog) -> int | None:
-    """Return the optimiser step that a dictionary names."""
-    text = next((log[key] for key in _STEP if key in log), "")
-    done = text.partition("/")[0]
-    return int(done) if done.isdecimal() and len(done) < 16 else None
-
-
-def total_of(log: TrainerLog) -> int | None:
-    """Return the number of optimiser steps of the whole training, where a dictionary names it."""
-    text = next((log[key].partition("/")[2] for key in _STEP if "/" in log.get(key, "")), "")
-    text = text or log.get("total_steps", "")
-    return int(text) if text.isdecimal() and len(text) < 16 else None
-
-
-def _logged(log: TrainerLog, step: int | None, steps: int) -> Iterator[Hit]:
-    named = step_of(log)
-    # Ranks print the same reduced loss; the epoch alone is rounded, and shared by many steps.
-    copy = " ".join(f"{log.get(key)}" for key in ("loss", *sorted(_COMPANIONS))) + f" {named}"
-    step = step if named is None else named
-    for key, (metric, scope) in _LOGGED.items():
-        value = number(log[key]) if key in log else None
-        if value is not None:
-            yield Hit(metric, value, scope, step, steps=steps, once=copy)
-    if "num_input_tokens_seen" in log:
-        rate = number(log.get("train_tokens_per_second", ""))
-        if rate is not None:
-            yield Hit("tokens_per_second", rate, "global", step, once=copy)
-
-
 # Files of Hugging Face's Trainer: trainer_state.json, all_results.json, train_results.json.
-#
-# The entries of `log_history` are the Trainer's log entries, each with its step. The
-# result files contain the summary, one value per line. Units and scopes are the same as in the log.
 
 _HISTORY = '"log_history": ['
 _ENTRY = re.compile(r"\{[^{}]{0,16384}\}")
@@ -409,23 +337,8 @@ _RESULT = re.compile(
 )
 
 
-class HfState:
+class HfState(_HfFormat):
     """Parser of the files; remembers the part of an entry that it has seen."""
-
-    title = "Hugging Face Trainer's trainer_state.json and *_results.json"
-    literals = (
-        _HISTORY.encode(),
-        b'"train_runtime": ',
-        b'"train_samples_per_second": ',
-        b'"train_tokens_per_second": ',
-        b'"eval_accuracy": ',
-    )
-    sample = (
-        '  "log_history": [\n    {\n      "epoch": 0.5,\n      "learning_rate": 5e-05,\n'
-        '      "loss": 2.41,\n      "step": 10\n    },\n    {\n      "epoch": 1.0,\n'
-        '      "step": 20,\n      "train_loss": 2.2,\n      "train_runtime": 38.7,\n'
-        '      "train_samples_per_second": 52.9\n    }\n  ],\n'
-    )
 
     def __init__(self) -> None:
         self.wants_next = False
@@ -438,7 +351,8 @@ class HfState:
         if not self.wants_next:
             start = text.find(_HISTORY)
             if start < 0:
-                yield from _result(text)
+                if result := _RESULT.match(text):
+                    yield from self._row(result[1], result[2])
                 return
             self.wants_next, self._open, self._step = True, "", 0
             text = text[start + len(_HISTORY) :]
@@ -461,15 +375,7 @@ class HfState:
             yield Unreadable()
             return
         log = {key: value for key, value in entry.items() if isinstance(value, str)}
-        step = step_of(log)
-        steps = max(1, (step or 0) - self._step) if "loss" in log else 1
+        step, steps = _step_of(log), 1
         if "loss" in log:
-            self._step = step or 0
-        yield from hits_of_log(log, step, steps)
-
-
-def _result(text: str) -> Iterator[Hit]:
-    result = _RESULT.match(text)
-    if result is not None:
-        log = {result[1]: result[2]}
-        yield from accuracy_hits(log) if "eval_accuracy" in log else summary_hits(log)
+            steps, self._step = max(1, (step or 0) - self._step), step or 0
+        yield from self._hits(log, step, steps)

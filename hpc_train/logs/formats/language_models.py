@@ -6,15 +6,13 @@ import math
 import re
 from collections.abc import Iterator
 
-from hpc_train.logs.formats.base import OF_LINE, Field, Hit, Intervals, Unreadable
-from hpc_train.logs.formats.number import NUMBER, VALUE, number, quotient, scaled
+import msgspec
+
+from hpc_train.logs.formats.base import OF_LINE, Coded, Hit, Intervals, Unreadable
+from hpc_train.logs.formats.number import NUMBER, VALUE, number, quotient
 from hpc_train.logs.line import Line, clean, peel
 
 # torchtitan: `step: n  loss: ..  memory: ..  tps: ..  tflops: ..  mfu: ..%`.
-#
-# Values of `validate step:` lines have the variant validation. The sizes that the trainer prints
-# and the degrees of the device mesh are global. In a coloured word-diff of two logs, the new values
-# are read.
 
 _STEP = re.compile(r"(?P<validate>validate )?\bstep: {1,12}(?P<step>\d{1,15})  (?=[a-z_]{1,40}: )")
 _VALUE = re.compile(
@@ -23,7 +21,7 @@ _VALUE = re.compile(
 # The last field of a complete line: after a number, truncation cannot be detected.
 _LAST = re.compile(r"\bmfu: {1,12}(?:\S{1,20}%|N/A)")
 _LAST_OF_VALIDATION = re.compile(r"\btps: {1,12}\d{1,3}(?:,\d{3}){0,5}\s*$")
-# In a word-diff: removed text that is followed by its replacement.
+# In a coloured word-diff of two logs: removed text that is followed by its replacement.
 _OLD = re.compile(rb"\x1b\[31m[^\x1b\r\n]{1,200}(?:\x1b\[39m)?\x1b\[m(?=\x1b\[32m)")
 _SIZES = re.compile(
     r"\blocal batch size \d{1,12}, global batch size (?P<batch>\d{1,12})"
@@ -31,124 +29,61 @@ _SIZES = re.compile(
 )
 _DEGREES = re.compile(r"\bdevice mesh with parallelism: (?P<degrees>[a-z_=\d, ]{1,200})")
 _MESH = re.compile(r"\b\d-D device mesh with \[[^]]{0,200}\], \[(?P<degrees>[\d, ]{0,80})\]")
-_DEGREE = re.compile(r"\b(?:pp|dp_replicate|dp_shard|cp|tp)=(\d{1,9})\b")
+_DEGREE = re.compile(r"(?:\b(?:pp|dp_replicate|dp_shard|cp|tp)=|(?<![=\d]))(\d{1,9})\b")
 _RANK = re.compile(r"\[rank-(\d{1,7})/\d{1,7}\]")
-_TOKENS = Field("tokens_per_second", "per_gpu", mean=True)
-_FIELDS = {
-    "loss": Field("loss", "global"),
-    "grad_norm": Field("grad_norm", "global"),
-    "memory": Field("memory", "per_rank"),
-    "tps": _TOKENS,
-    "wps": _TOKENS,
-    "tflops": Field("tflops", "per_gpu", mean=True),
-    "mfu": Field("mfu", "per_gpu", 1e-2, mean=True),
-}
 
 
-class Torchtitan:
+class Torchtitan(Coded):
     """Parser of torchtitan's lines."""
-
-    title = "torchtitan"
-    literals = (b"tps: ", b"wps: ", b"local batch size ", b"device mesh with ")
-    sample = (
-        "[rank0]:[titan] 2025-01-01 10:00:00,000 - root - INFO - step: 10  loss:  5.1234  "
-        "grad_norm:  1.2500  memory: 40.25GiB(50.88%)  tps: 8,123  tflops: 401.20  mfu: 40.57%"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._intervals = Intervals()
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the fields of a step, or the sizes of the job."""
-        text = _new(line)
+        text, raw = line.text, line.raw
+        if b"\x1b[m\x1b[32m" in raw:
+            text = peel(clean(_OLD.sub(b"", raw))).rest
         if match := _STEP.search(text):
             yield from self._step(line, text, match)
         elif match := _SIZES.search(text):
             for metric, group in (("global_batch_size", "batch"), ("sequence_length", "length")):
                 yield Hit(metric, float(match[group]), "global", once=metric)
-        elif match := _DEGREES.search(text):
-            yield _world(_DEGREE.findall(match["degrees"]))
-        elif match := _MESH.search(text):
-            yield _world(re.findall(r"\d{1,9}", match["degrees"]))
+        elif match := _DEGREES.search(text) or _MESH.search(text):
+            size = math.prod(map(int, _DEGREE.findall(match["degrees"])))
+            yield Hit("world_size", float(size), "global", once="world_size")
 
     def _step(self, line: Line, text: str, head: re.Match[str]) -> Iterator[Hit | Unreadable]:
         step, variant = int(head["step"]), "validation" if head["validate"] else ""
         steps = 1 if variant else self._intervals.since(line, step)
         whole = (_LAST_OF_VALIDATION if variant else _LAST).search(text, head.end())
         named = _RANK.search(text)
-        rank = int(named[1]) if named else _rank(line)
+        # A prefix with a local rank below an agent with another label does not state the rank.
+        prefix = line.prefix
+        of_line = OF_LINE if prefix.task in (None, prefix.rank) else None
+        rank = int(named[1]) if named else of_line
         for match in _VALUE.finditer(text, head.end()):
-            field = _FIELDS.get(match["key"])
-            value = number(match["value"])
+            field, value = self.fields.get(match["key"]), number(match["value"])
             if field is None or value is None or not (whole or match["end"] in ("  ", "(")):
                 continue
             # Pipeline stages that do not compute the loss.
-            if match["key"] == "loss" and value == -1:
-                continue
-            yield Hit(
-                field.metric,
-                scaled(value, field.scale),
-                field.scope,
-                step,
-                rank,
-                steps=steps if field.mean else 1,
-                variant=variant,
-                once=f"{variant} {step}" if field.scope == "global" else "",
-            )
+            if match["key"] != "loss" or value != -1:
+                once = f"{variant} {step}" if field.scope == "global" else ""
+                yield field._replace(variant=variant, once=once).hit(value, step, steps, rank)
         if not whole:
             yield Unreadable()
 
 
-def _rank(line: Line) -> int | None:
-    """Return the rank; None if the prefix has a local rank, below an agent with another label."""
-    prefix = line.prefix
-    return OF_LINE if prefix.task in (None, prefix.rank) else None
-
-
-def _world(degrees: list[str]) -> Hit:
-    size = math.prod(int(degree) for degree in degrees)
-    return Hit("world_size", float(size), "global", once="world_size")
-
-
-def _new(line: Line) -> str:
-    if b"\x1b[m\x1b[32m" not in line.raw:
-        return line.text
-    return peel(clean(_OLD.sub(b"", line.raw))).rest
-
-
 # fairseq and metaseq, all forms of `train_inner`: json, simple, tqdm, hydra's or own line prefix.
-#
-# Values are global, and means over the updates since the previous line: `wps` is tokens/s of the
-# whole job, `wpb` the tokens and `bsz` the samples of an update; `wpb` divided by `wps` is the time
-# of an update. The loss is in bits (base 2). The first versions do not print the number of the
-# update, but its position in the epoch.
 
 _JSON = re.compile(rf'"(\w{{1,40}})": "?{VALUE}(?=["}},])')
 _SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={VALUE}(?=[,\]\s]|$)")
 _PLACE = re.compile(r"\| epoch 0{0,2}(\d{1,9}) +(\d{1,12}) / (\d{1,12}) loss=")
 _DONE = re.compile(r"done training in (" + NUMBER + ") seconds")
-_METRICS = {
-    "loss": "loss",
-    "wps": "tokens_per_second",
-    "bsz": "samples",
-    "gnorm": "grad_norm",
-    "lr": "learning_rate",
-}
 
 
-class Fairseq:
+class Fairseq(Coded):
     """Parser of the lines; remembers the last update."""
-
-    title = "fairseq, metaseq"
-    literals = (b'"wps": ', b", wps=", b"done training in ")
-    sample = (
-        '2024-05-01 10:00:00 | INFO | train_inner | {"epoch": 1, "update": 0.1, "loss": "9.5", '
-        '"wps": "20000", "ups": "2.5", "wpb": "8000", "bsz": "16", "num_updates": "100", '
-        '"lr": "0.0001", "gnorm": "1.2", "wall": "50"}\n'
-        "2024-05-01 11:00:00 | INFO | fairseq_cli.train | done training in 3600.5 seconds\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._last = 0
@@ -169,17 +104,12 @@ class Fairseq:
         if update is None:
             yield Unreadable()
         elif update:
-            yield from self._interval(found, update)
-
-    def _interval(self, found: dict[str, str], update: int) -> Iterator[Hit]:
-        steps = update - self._last if 0 < self._last < update else 1
-        self._last = update
-        values = {_METRICS[name]: number(found[name]) for name in _METRICS if name in found}
-        values["step_time"] = _step_time(found)
-        for metric, value in values.items():
+            steps = update - self._last if 0 < self._last < update else 1
+            self._last = update
             # The first line of a run has no interval, and prints 0.
-            if value is not None and not (metric == "tokens_per_second" and value == 0):
-                yield Hit(metric, value, "global", update, steps=steps, once=f"{update}")
+            values = {key: text for key, text in found.items() if key != "wps" or number(text) != 0}
+            for hit in self.stated({**values, "time": _step_time(found)}, update, steps):
+                yield msgspec.structs.replace(hit, once=f"{update}")
 
 
 def _update(found: dict[str, str], place: re.Match[str] | None) -> int | None:
@@ -202,9 +132,6 @@ def _step_time(found: dict[str, str]) -> float | None:
 
 
 # LitGPT, lit-gpt, lit-llama: `iter n step m: loss .., iter time: ..ms` and its newer forms.
-#
-# An iteration is a micro-batch: if gradients are accumulated (more iterations than steps, or no
-# speed), its time has the variant micro_batch. If a line names no step, the step is the iteration.
 
 _LINE = re.compile(
     r"\biter {1,8}(?P<iteration>\d{1,15})(?:/\d{1,15})?"
@@ -215,13 +142,8 @@ _LINE = re.compile(
 )
 
 
-class LitGpt:
+class LitGpt(Coded):
     """Parser of the lines of LitGPT's training scripts."""
-
-    title = "LitGPT, lit-gpt"
-    literals = (b"ms, speed: ", b"iter time: ", b", time: ")
-    sample = "iter 10: loss 9.1234, time: 250.50ms, speed: 8176 toks/s/device"
-    wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield the values of the first match."""
@@ -230,23 +152,14 @@ class LitGpt:
             return
         iteration = int(match["iteration"])
         step = iteration if match["step"] is None else int(match["step"])
-        loss, time, speed = (number(match[name] or "") for name in ("loss", "time", "speed"))
-        if loss is not None:
-            yield Hit("loss", loss, "per_rank", step)
-        if time is not None:
-            # The oldest scripts count iterations from 0, steps from 1.
-            alone = step in (iteration, iteration + 1) and match["speed"] != "-"
-            seconds = scaled(time, 1e-3) if match["unit"] == "ms" else time
-            yield Hit(
-                "step_time", seconds, "per_rank", step, variant="" if alone else "micro_batch"
-            )
-        if speed is not None:
-            yield Hit("tokens_per_second", speed, "per_gpu", step)
+        # The oldest scripts count iterations from 0, steps from 1.
+        alone = step in (iteration, iteration + 1) and match["speed"] != "-"
+        time = f"{match['unit']}{'' if alone else ' of a micro-batch'}"
+        found = {"loss": match["loss"], time: match["time"], "speed": match["speed"] or ""}
+        yield from self.stated(found, step)
 
 
 # modded-nanogpt and its variants: `step:n/N val_loss:3.9 train_time:62563ms step_avg:260.68ms`.
-#
-# Printed by rank 0. The clock is stopped during a validation, and restarted after the warm-up.
 
 _MODDED_LINE = re.compile(
     rf"\bstep:(?P<step>\d{{1,15}})/\d{{1,15}} (?:(?P<kind>train|val)_loss:(?P<loss>{NUMBER}) )?"
@@ -260,16 +173,8 @@ _PEAK = re.compile(
 )
 
 
-class ModdedNanoGpt:
+class ModdedNanoGpt(Coded):
     """Parser of the lines of modded-nanogpt."""
-
-    title = "modded-nanogpt"
-    literals = (b"ms step_avg:", b"peak memory allocated: ")
-    sample = (
-        "step:100/1480 train_loss:5.2500 train_time:25000ms step_avg:250.00ms\n"
-        "step:110/1480 train_loss:5.1250 train_time:27400ms step_avg:249.10ms\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._last: tuple[int, float] | None = None
@@ -278,15 +183,13 @@ class ModdedNanoGpt:
         """Yield the loss and the times."""
         match = _MODDED_LINE.search(line.text)
         if match is None:
-            yield from _peak(line.text)
+            if peak := _PEAK.fullmatch(line.text):
+                yield from self.stated(peak.groupdict(""), None)
             return
-        step, loss, mean = int(match["step"]), number(match["loss"] or ""), number(match["mean"])
-        if loss is not None:
-            variant = "validation" if match["kind"] == "val" else ""
-            yield Hit("loss", loss, "global", step, variant=variant)
+        step = int(match["step"])
+        yield from self.stated({f"{match['kind']}_loss": match["loss"] or ""}, step)
         yield from self._since(step, number(match["time"]))
-        if mean is not None:
-            yield Hit("step_time", mean * 1e-3, "global", step, variant="running_average")
+        yield from self.stated({"step_avg": match["mean"]}, step)
 
     def _since(self, step: int, clock: float | None) -> Iterator[Hit]:
         last, self._last = self._last, None if clock is None else (step, clock)
@@ -294,10 +197,3 @@ class ModdedNanoGpt:
             return
         steps = step - last[0]
         yield Hit("step_time", (clock - last[1]) * 1e-3 / steps, "global", step, steps=steps)
-
-
-def _peak(text: str) -> Iterator[Hit]:
-    match = _PEAK.fullmatch(text)
-    for variant, size in match.groupdict().items() if match else ():
-        if size is not None:
-            yield Hit("memory", int(size) * 2.0**-10, "per_rank", variant=variant)

@@ -4,286 +4,132 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from hpc_train.logs.event_file import MARK
-from hpc_train.logs.formats.base import Hit, Unreadable
-from hpc_train.logs.formats.number import COUNTABLE, countable, number, quotient, scaled
+from hpc_train.logs.formats.base import Coded, Field, Hit, Unreadable
+from hpc_train.logs.formats.number import COUNTABLE, countable, number, quotient
 from hpc_train.logs.line import Line
-from hpc_train.logs.record import Scope
 
-# The name under which a program logs a value -> its metric, unit and scope.
-#
-# These are the columns of `metrics.csv` and of a history of Weights & Biases, and the tags of
-# TensorBoard. Means over an epoch and validation losses are not among them.
+_MOST_NAMES = 1024
 
 
-class LoggedMetric(NamedTuple):
-    """The metric of a name; `is_rate`: it is the inverse of the logged value."""
+class _Named(Coded):
+    """The keys of its fields are patterns of the names under which programs log a value."""
 
-    metric: str
-    scope: Scope
-    scale: float = 1.0
-    is_rate: bool = False
+    def __init__(self) -> None:
+        self._known: dict[str, Field | None] = {}
 
-    def value(self, logged: float) -> float | None:
-        """Return a logged value in the unit of the metric; None if a rate is not positive."""
-        if self.is_rate:
-            return quotient(1, logged) if logged > 0 else None
-        return scaled(logged, self.scale)
+    def field(self, name: str) -> Field | None:
+        """Return what a name states."""
+        if name not in self._known and len(self._known) < _MOST_NAMES:
+            matching = (one for key, one in self.fields.items() if re.fullmatch(key, name))
+            self._known[name] = next(matching, None)
+        return self._known.get(name)
 
-
-_NAMES: tuple[tuple[re.Pattern[str], LoggedMetric], ...] = tuple(
-    (re.compile(pattern), metric)
-    for pattern, metric in (
-        (
-            r"(?:train(?:ing)?[_/ ])?loss(?:_step)?|reduced_train_loss|Loss/train",
-            LoggedMetric("loss", "per_rank"),
-        ),
-        # Megatron-LM, torchtitan.
-        (r"lm loss|loss_metrics/global_avg_loss", LoggedMetric("loss", "global")),
-        (r"(?:train[_/])?epoch_time", LoggedMetric("epoch_time", "per_rank")),
-        (r"train_step_timing(?: in s)?|iteration-time", LoggedMetric("step_time", "global")),
-        (r"(?:train[_/])?step_time(?:_s)?", LoggedMetric("step_time", "per_rank")),
-        (
-            r"(?:train[_/])?(?:samples|images)_per_sec(?:ond)?",
-            LoggedMetric("samples_per_second", "unknown"),
-        ),
-        (
-            r"(?:train[_/])?tokens_per_sec(?:ond)?",
-            LoggedMetric("tokens_per_second", "unknown"),
-        ),
-        (
-            r"train\|device/batches_per_sec",
-            LoggedMetric("step_time", "per_rank", is_rate=True),
-        ),
-        (r"train\|device/samples_per_sec", LoggedMetric("samples_per_second", "per_gpu")),
-        (
-            r"train\|device/items_per_sec|throughput\(tps\)",
-            LoggedMetric("tokens_per_second", "per_gpu"),
-        ),
-        (r"train\|device/flops_per_sec", LoggedMetric("tflops", "per_gpu", 1e-12)),
-        (r"train\|device/mfu", LoggedMetric("mfu", "per_gpu")),
-        (r"mfu\(%\)", LoggedMetric("mfu", "per_gpu", 1e-2)),
-        (r"TFLOPS_per_GPU", LoggedMetric("tflops", "per_gpu")),
-        (r"memory/max_reserved\(GiB\)", LoggedMetric("memory", "per_rank")),
-        (
-            r"lr(?:-[\w/]+)?|(?:train/)?learning[_-]rate",
-            LoggedMetric("learning_rate", "global"),
-        ),
-        (r"(?:train/)?grad[_-]norm", LoggedMetric("grad_norm", "global")),
-        (
-            r"(?:val|test|eval)(?:_|/|_epoch_)acc(?:uracy)?(?:_epoch)?|Accuracy/(?:val|test)",
-            LoggedMetric("accuracy", "global"),
-        ),
-        (r"eval_top1", LoggedMetric("accuracy", "global", 1e-2)),
-    )
-)
+    def hits(self, name: str, value: float | None, step: int | None) -> Iterator[Hit]:
+        """Yield what a value states that is logged under a name."""
+        field = self.field(name)
+        if value is not None and name.endswith("/batches_per_sec"):
+            value = quotient(1, value) if value > 0 else None
+        if field is not None and value is not None:
+            yield field.hit(value, step)
 
 
-def logged_metric(name: str) -> LoggedMetric | None:
-    """Return the metric of a name; None if it is unknown."""
-    return next((metric for pattern, metric in _NAMES if pattern.fullmatch(name)), None)
-
-
-# TensorBoard's event files, as the lines `tfevents STEP TAG = VALUE` of `records.event_file`.
-#
-# The tags are those of Lightning, of Hugging Face's Trainer, Megatron-LM (`lm loss`,
-# `iteration-time`), torchtitan (`throughput(tps)`, `loss_metrics/global_avg_loss`) and of PyTorch's
-# tutorials (`Loss/train`), and names as in tables of metrics (`logged_metric`). Times are
-# in seconds. A tag without a stated unit and scope, such as `throughput`, is not read.
-
+# TensorBoard's event files, as the lines `tfevents STEP TAG = VALUE` of `logs.event_file`.
 _LINE = re.compile(MARK + r" (-?\d{1,20}) ([^\n]{1,500}) = ([-+.\deEnaif]{1,40})")
 
 
-class TensorBoard:
+class TensorBoard(_Named):
     """Parser of the scalars of an event file."""
-
-    title = "TensorBoard's event files (`*tfevents*`)"
-    literals = (MARK.encode() + b" ",)
-    sample = (
-        "tfevents 10 train/loss = 2.25\ntfevents 10 train/grad_norm = 0.5\n"
-        "tfevents 10 lr-AdamW = 0.0003\ntfevents 10 iteration-time = 0.5\n"
-        "tfevents 10 throughput(tps) = 8192.0\ntfevents 10 mfu(%) = 41.5\n"
-        "tfevents 10 memory/max_reserved(GiB) = 61.5\ntfevents 10 val/accuracy = 0.75\n"
-    )
-    wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield the scalar of a line, if its tag is known."""
         match = _LINE.fullmatch(line.text)
-        metric = match and _of_tag(match[2])
-        if not match or not metric:
+        field = match and self.field(match[2])
+        if not match or not field:
             return
         step, value = int(match[1]), number(match[3])
-        if value is None:
-            # `not_finite` finds the others.
-            if metric.metric == "loss" and not match[2].endswith("loss"):
-                yield Hit("not_finite", 1.0, "per_rank", variant="loss")
-            return
-        value = metric.value(value)
-        if value is not None:
-            at = step if 0 <= step < COUNTABLE else None
-            yield Hit(metric.metric, value, metric.scope, at)
-
-
-@lru_cache(1024)
-def _of_tag(tag: str) -> LoggedMetric | None:
-    return logged_metric(tag)
+        # `not_finite` finds the others.
+        if value is None and field.metric == "loss" and not match[2].endswith("loss"):
+            yield Hit("not_finite", 1.0, "per_rank", variant="loss")
+        yield from self.hits(match[2], value, step if 0 <= step < COUNTABLE else None)
 
 
 # Tables of metrics as CSV: Lightning's metrics.csv, NeMo's, timm's, and a history of wandb.
-#
-# A row contains values that were logged together; the other cells are empty. Times are in seconds.
-# The columns `device/..` of the ThroughputMonitor are rates of one GPU; losses are those of the
-# rank that writes the file. Columns with means over an epoch and validation losses are omitted.
 
 _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
-_EPOCHS = "epoch"
+# W&B's `_step` counts calls of `wandb.log`, not steps.
 _OF_WANDB = "_step"
 
 
-class MetricsCsv:
-    """Parser of the tables; remembers the columns."""
-
-    title = "PyTorch Lightning's metrics.csv, timm's summary.csv, a history of Weights & Biases"
-    literals = (b"epoch,", b",epoch", b"step,", b",step")
-    sample = (
-        "epoch,epoch_time,step,train_loss_step,train|device/batches_per_sec,val_acc\n"
-        "0,,49,2.31,8.0,\n0,12.5,99,,,0.61\n"
-    )
+class MetricsCsv(_Named):
+    """Parser of the tables; remembers the names of the columns, and those of step and epoch."""
 
     def __init__(self) -> None:
-        self.wants_next = False
-        self._width = 0
-        self._columns: list[tuple[int, LoggedMetric]] = []
-        self._epoch = 0
-        self._step: int | None = None
+        super().__init__()
+        self._names: list[str] = []
+        self._step = self._epoch = 0
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the cells of a row with a known column name."""
         text = line.text
         cells = text.split(",")
-        if _is_header(cells):
-            self._begin(cells)
-            self.wants_next = True
-        elif self.wants_next and len(cells) == self._width:
-            yield from self._hits(cells)
+        named = any(map(self.field, cells)) if _OF_WANDB in cells else "epoch" in cells
+        if named and (_OF_WANDB in cells or "step" in cells or "eval_top1" in cells):
+            self._names, self.wants_next = cells, True
+            own = (name for name in cells if name.endswith("/global_step"))
+            steps = ("step", *own, "global_step", _OF_WANDB, "epoch")
+            self._step = next((cells.index(name) for name in steps if name in cells), 0)
+            self._epoch = cells.index("epoch") if "epoch" in cells else self._step
+        elif self.wants_next and len(cells) == len(self._names):
+            step = _whole(cells[self._step])
+            step = _whole(cells[self._epoch]) if step is None else step
+            for name, cell in zip(self._names, cells, strict=True):
+                yield from self.hits(name, number(cell), step)
         elif self.wants_next and _ROW.fullmatch(text):
             yield Unreadable()
         elif text:
             self.wants_next = False
 
-    def _begin(self, names: list[str]) -> None:
-        self._width, places = len(names), {name: place for place, name in enumerate(names)}
-        own = (place for name, place in places.items() if name.endswith("/global_step"))
-        # W&B's `_step` counts calls of `wandb.log`, not steps.
-        self._step = places.get("step", next(own, places.get("global_step", places.get(_OF_WANDB))))
-        self._epoch = places.get(_EPOCHS, self._step or 0)
-        named = ((place, logged_metric(name)) for place, name in enumerate(names))
-        self._columns = [(place, column) for place, column in named if column is not None]
-
-    def _hits(self, cells: list[str]) -> Iterator[Hit]:
-        epoch = cells[self._epoch]
-        step = _step(epoch if self._step is None else cells[self._step], epoch)
-        for place, column in self._columns:
-            value = _value(column, cells[place])
-            if value is not None:
-                yield Hit(column.metric, value, column.scope, step)
-
-
-def _is_header(cells: Sequence[str]) -> bool:
-    if _OF_WANDB in cells:
-        return any(map(logged_metric, cells))
-    return _EPOCHS in cells and ("step" in cells or "eval_top1" in cells)
-
-
-def _step(stated: str, epoch: str) -> int | None:
-    step = _whole(stated)
-    return _whole(epoch) if step is None else step
-
-
-def _value(column: LoggedMetric, cell: str) -> float | None:
-    value = number(cell) if cell else None
-    return None if value is None else column.value(value)
-
 
 def _whole(cell: str) -> int | None:
     value = number(cell)
-    return int(value) if value is not None and 0 <= value < 1e15 else None
+    return int(value) if value is not None and 0 <= value < COUNTABLE else None
 
 
 # The CSV export of a chart of Weights & Biases: `"Step","RUN - METRIC","RUN - METRIC__MIN", ...`.
-#
-# The metrics are those of `logged_metric`. The columns `__MIN` and `__MAX` are the bounds
-# of the drawn line and are not read. A file with the steps of several runs is not read, because a
-# log is one run.
 
 _COLUMN = re.compile(r"([^\n]{1,300}) - ([^\n]{1,200}?)(__MIN|__MAX)?")
 _STEPS = ("step", "_step", "global_step", "trainer/global_step", "train/global_step")
 _LONGEST = 1 << 20
 
 
-class WandbChart:
-    """Parser of such a file; remembers the columns."""
-
-    title = "a chart of Weights & Biases, exported as CSV"
-    literals = (b"__MIN",)
-    sample = (
-        '"Step","calm-sea-7 - train/loss","calm-sea-7 - train/loss__MIN",'
-        '"calm-sea-7 - train/loss__MAX"\n"10","2.25","2.25","2.25"\n'
-    )
+class WandbChart(_Named):
+    """Parser of such a file; remembers the names of the metrics in its columns."""
 
     def __init__(self) -> None:
-        self.wants_next = False
-        self._width = 0
-        self._columns: list[tuple[int, LoggedMetric]] = []
+        super().__init__()
+        self._names: list[str] = []
         self._has_steps = False
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield the cells of a row with a known metric."""
         cells = _cells(line.text)
-        charted = charted_columns(cells)
-        if charted:
-            self._begin(cells, charted)
-        elif self.wants_next and len(cells) == self._width:
-            yield from self._hits(cells)
+        columns = [_COLUMN.fullmatch(cell) for cell in cells[1:]]
+        if all(columns) and any(one and one[3] for one in columns):
+            # Every column but the first is one of a run, and some are bounds.
+            self._names = ["" if one is None or one[3] else one[2] for one in columns]
+            self._has_steps = cells[0].lower() in _STEPS
+            runs = {one[1] for one in columns if one and not one[3]}
+            self.wants_next = len(runs) == 1 and any(map(self.field, self._names))
+        elif self.wants_next and len(cells) == len(self._names) + 1:
+            step = countable(number(cells[0])) if self._has_steps else None
+            step = None if step is None or step < 0 else step
+            for name, cell in zip(self._names, cells[1:], strict=True):
+                yield from self.hits(name, number(cell), step)
         elif line.text:
             self.wants_next = False
-
-    def _begin(self, names: list[str], charted: Mapping[str, Mapping[str, int]]) -> None:
-        self._width, self._has_steps = len(names), names[0].lower() in _STEPS
-        (places, *others) = charted.values()
-        named = ((place, logged_metric(name)) for name, place in places.items())
-        self._columns = [(place, metric) for place, metric in named if metric is not None]
-        self.wants_next = not others and bool(self._columns)
-
-    def _hits(self, cells: list[str]) -> Iterator[Hit]:
-        step = countable(number(cells[0])) if self._has_steps else None
-        step = None if step is None or step < 0 else step
-        for place, metric in self._columns:
-            logged = number(cells[place]) if cells[place] else None
-            value = None if logged is None else metric.value(logged)
-            if value is not None:
-                yield Hit(metric.metric, value, metric.scope, step)
-
-
-def charted_columns(names: list[str]) -> dict[str, dict[str, int]]:
-    """Return the columns of each run in a chart by the name of their metric; none of other tables.
-
-    Every column but the first is one of a run, and some are bounds.
-    """
-    found = [_COLUMN.fullmatch(name) for name in names[1:]]
-    matches = [match for match in found if match is not None]
-    if len(matches) < len(found) or not any(match[3] for match in matches):
-        return {}
-    charted: dict[str, dict[str, int]] = {}
-    for place, match in enumerate(matches, start=1):
-        if not match[3]:
-            charted.setdefault(match[1], {})[match[2]] = place
-    return charted
 
 
 def _cells(text: str) -> list[str]:

@@ -23,7 +23,7 @@ import msgspec
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
-from hpc_train.logs.formats.base import Hit, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, Unreadable
 from hpc_train.logs.formats.number import finite, scan, scan_object, whole
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import dispatch
@@ -50,34 +50,8 @@ _COUNTS = ("samples_count", "step", "epoch_num")
 _PLACES = ("epoch_num", "step_num", "samples_count", "epoch", "step")
 
 
-class Mlperf:
+class Mlperf(Coded):
     """Parser of MLPerf logs; `words` and `status` contain strings."""
-
-    title = "MLPerf training (`:::MLLOG`)"
-    literals = (b":::ML", b":::SYSJSON")
-    sample = "\n".join(
-        f':::MLLOG {{"namespace": "", "time_ms": {ms}, "event_type": "{kind}", {rest}}}'
-        for ms, kind, rest in (
-            (1000, "POINT_IN_TIME", '"key": "global_batch_size", "value": 8, "metadata": {}'),
-            (2000, "INTERVAL_START", '"key": "run_start", "value": null, "metadata": {}'),
-            (
-                3000,
-                "POINT_IN_TIME",
-                '"key": "tracked_stats", "value": {"throughput": 4.5}, "metadata": {"step": 1}',
-            ),
-            (
-                4000,
-                "POINT_IN_TIME",
-                '"key": "eval_accuracy", "value": 0.7, "metadata": {"epoch_num": 1}',
-            ),
-            (
-                5000,
-                "INTERVAL_END",
-                '"key": "run_stop", "value": null, "metadata": {"status": "success"}',
-            ),
-        )
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self.words: dict[str, str] = {}
@@ -261,24 +235,19 @@ def events_in(text: str) -> Iterator[Event | Unreadable]:
 
 
 def _event(match: re.Match[str], text: str) -> tuple[Event | None, int]:
-    if match["object"]:
-        return _of_object(text, match.start("object"))
+    """Return an event and where it ends; None if it is damaged."""
     if match["mll_key"]:
         return _of_pair(match["mll_key"], float(match["mll_s"]) * 1000, text, match.end())
-    time_ms = float(match["old_s"]) * 1000
-    if match["old_value"] is None:
-        return Event(match["old_key"], time_ms, None, {}, match["task"]), match.end()
-    event, end = _of_pair(match["old_key"], time_ms, text, match.end())
-    return event and event._replace(task=match["task"]), end
-
-
-def _of_object(text: str, start: int) -> tuple[Event | None, int]:
-    if event := _decoded(text[start:]):
-        return event, len(text)
-    found = scan_object(text, start)
-    if found is None:
-        return None, start
-    body, end = found
+    if match["old_key"]:
+        key, old_ms, task = match["old_key"], float(match["old_s"]) * 1000, match["task"]
+        if match["old_value"] is None:
+            return Event(key, old_ms, None, {}, task), match.end()
+        event, end = _of_pair(key, old_ms, text, match.end())
+        return event and event._replace(task=task), end
+    start = match.start("object")
+    if whole_event := _decoded(text[start:]):
+        return whole_event, len(text)
+    body, end = scan_object(text, start) or ({}, start)
     key, time_ms = body.get("key"), finite(body.get("time_ms"))
     if not isinstance(key, str) or time_ms is None:
         return None, end
@@ -317,10 +286,12 @@ def gpus_of_system(text: str) -> int | None:
     found = scan_object(text, start + len(_MARK)) if start >= 0 else None
     if found is None:
         return None
-    nodes, each = (
-        _count(found[0].get(key)) for key in ("number_of_nodes", "accelerators_per_node")
-    )
-    return _sane(nodes * each) if nodes and each else None
+    # Written as numbers or as text.
+    counts = [str(found[0].get(key)) for key in ("number_of_nodes", "accelerators_per_node")]
+    if not all(one.isdecimal() and one.isascii() and len(one) < 8 for one in counts):
+        return None
+    gpus = int(counts[0]) * int(counts[1])
+    return gpus if 0 < gpus <= _MOST else None
 
 
 def gpus_of_platform(name: str) -> int | None:
@@ -328,16 +299,7 @@ def gpus_of_platform(name: str) -> int | None:
     match = _NAMED.match(name)
     if match is None:
         return None
-    return _sane(int(match["nodes"]) * (int(match["gpus"]) if match["gpus"] else _DGX))
-
-
-def _count(value: object) -> int | None:
-    """Return a count, written as a number or as text."""
-    text = str(value) if isinstance(value, str | int) else ""
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 8 else None
-
-
-def _sane(gpus: int) -> int | None:
+    gpus = int(match["nodes"]) * int(match["gpus"] or _DGX)
     return gpus if 0 < gpus <= _MOST else None
 
 
@@ -361,6 +323,7 @@ def mlperf_run(path: Path) -> MlperfRun:
         LogParseError: the log cannot be read.
     """
     parser, found = Mlperf(), dict[str, float]()
+    parser.literals = (b":::ML", b":::SYSJSON")
     with open_log(path) as stream:
         for line, _ in dispatch(stream, [parser]):
             for hit in parser.read(line):

@@ -7,18 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hpc_train.logs.formats.base import Column, Hit, TableParser, Unreadable, row_hits
-from hpc_train.logs.formats.number import NUMBER, countable, number, scaled
+from hpc_train.logs.formats.number import NUMBER, countable, number
 from hpc_train.logs.line import Line
-from hpc_train.logs.record import Scope
 
 # Tables of nccl-tests and rccl-tests (`all_reduce_perf` and the others), all versions.
-#
-# The header names the columns of a row; the size of a row is its message_size. Variants are
-# `out_of_place` and `in_place`; the report by iteration also has `in_place_min`, `.._max`,
-# `.._p99`. The average is over all sizes and both placements. It is low if the sweep starts at 8 B,
-# and is not the main result of a test. A world_size of variant `apart` is 1: each process ran a
-# separate test, and nothing was measured between processes (built or started without MPI). Messages
-# of NCCL may split a row; the parts are joined if together they have exactly the words of one row.
 
 _DEVICE = re.compile(
     # A pasted copy of the table may lack the `#`.
@@ -39,25 +31,7 @@ _NCCL = re.compile(
 class NcclTests(TableParser):
     """Parser of the tables; one process prints them or, in a wrong setup, each prints its own."""
 
-    title = "nccl-tests and rccl-tests"
-    literals = (
-        b"algbw",
-        b"  Rank ",
-        b"Out of bounds values",
-        b"Avg bus bandwidth",
-    )
-    sample = """\
-#  Rank  0 Group  0 Pid   4101 on     node01 device  0 [0000:1b:00] GPU
-#  Rank  1 Group  0 Pid   4102 on     node01 device  1 [0000:3d:00] GPU
-#       size         count      type   redop    root     time   algbw   busbw #wrong
-#        (B)    (elements)                               (us)  (GB/s)  (GB/s)
-     1048576        262144     float     sum      -1     52.4   20.00   20.00      0
-# Out of bounds values : 0 OK
-# Avg bus bandwidth    : 20.00
-"""
-
     def __init__(self) -> None:
-        super().__init__()
         self._tables: dict[int | None, _Table] = {}
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
@@ -75,7 +49,9 @@ class NcclTests(TableParser):
             table.layout = None
             if all(other.layout is None for other in self._tables.values()):
                 self.end()
-            yield from _foot(foot)
+            metric, variant = ("wrong_values", "") if foot["wrong"] else ("busbw", "average")
+            if (value := number(foot["value"])) is not None:
+                yield Hit(metric, value, "global", variant=variant)
         elif found := table.row(text):
             self.begin()
             yield from found
@@ -142,16 +118,6 @@ class _Table:
         elif not text[:start].strip():
             found.append(Unreadable())
         return found
-
-
-def _foot(foot: re.Match[str]) -> Iterator[Hit]:
-    value = number(foot["value"])
-    if value is None:
-        return
-    if foot["wrong"]:
-        yield Hit("wrong_values", value, "global")
-    else:
-        yield Hit("busbw", value, "global", variant="average")
 
 
 _HEAD = re.compile(r"(?:^|[\s#])(?:size|bytes)\s{1,30}(?:count|N)\s{1,30}type\s")
@@ -231,18 +197,11 @@ def _undated(words: Sequence[str]) -> Sequence[str]:
 
 
 # Files that nccl-tests writes with `-J`, and the JSON of rccl-tests (`-Z json`).
-#
-# In a result, `size` is the message_size, and the variant is `out_of_place` or `in_place`. Keys are
-# read in the order of the file, so the file may be truncated, or reformatted to many lines. A value
-# that is not a number is the string "nan", and is omitted.
 
 _JSON_METRICS = {
-    "time": "latency",
-    "cpu_time": "latency",
-    "alg_bw": "algbw",
-    "bus_bw": "busbw",
-    "algBw": "algbw",
-    "busBw": "busbw",
+    **dict.fromkeys(("time", "cpu_time"), "latency"),
+    **dict.fromkeys(("alg_bw", "algBw"), "algbw"),
+    **dict.fromkeys(("bus_bw", "busBw"), "busbw"),
 }
 _OPENS = frozenset({"out_of_place", "in_place", "out_of_bounds", "average_bus_bandwidth"})
 _KEY = re.compile(
@@ -258,18 +217,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 class NcclJson(TableParser):
     """Parser of one file; remembers the current key."""
 
-    title = "JSON files of nccl-tests and rccl-tests"
-    literals = (b'"nccl_version"', b'"alg_bw"', b'"algBw"', b'"average_bus_bandwidth"')
-    sample = (
-        '{"version":2,"nccl_version":22809,"config":{"nthreads":1,"ngpus":1,"devices":['
-        '{"rank":0,"group":0,"pid":41},{"rank":1,"group":0,"pid":42}]},"results":[{"size":1024,'
-        '"count":256,"type":"float","redop":"sum","root":"    -1","out_of_place":{"time":8.5,'
-        '"alg_bw":0.12,"bus_bw":0.12,"nwrong":0}}],"out_of_bounds":{"count":0,"okay":"true"},'
-        '"average_bus_bandwidth":{"bandwidth":0.12,"okay":"unchecked"}}'
-    )
-
     def __init__(self) -> None:
-        super().__init__()
         self._size: int | None = None
         self._within = ""
         self._per_process = {"nthreads": 1, "ngpus": 1}
@@ -302,10 +250,10 @@ class NcclJson(TableParser):
         elif key == "results":
             yield from self._world()
         elif value is not None:
-            self._note(key, value)
-            yield from self._value(key, value)
+            yield from self._number(key, value)
 
-    def _note(self, key: str, value: float) -> None:
+    def _number(self, key: str, value: float) -> Iterator[Hit]:
+        within = self._within
         if key == "inPlace":
             self._within = "in_place" if value else "out_of_place"
         elif key == "rank":
@@ -314,19 +262,12 @@ class NcclJson(TableParser):
             self._groups.append(countable(value))
         elif key in self._per_process:
             self._per_process[key] = countable(value) or 0
-
-    def _value(self, key: str, value: float) -> Iterator[Hit]:
-        if key in _JSON_METRICS and self._size is not None and self._within.endswith("_place"):
-            yield Hit(
-                _JSON_METRICS[key],
-                value,
-                "global",
-                message_size=self._size,
-                variant=self._within,
-            )
-        elif key == "count" and self._within == "out_of_bounds":
+        elif key in _JSON_METRICS and self._size is not None and within.endswith("_place"):
+            size, metric = self._size, _JSON_METRICS[key]
+            yield Hit(metric, value, "global", message_size=size, variant=within)
+        elif key == "count" and within == "out_of_bounds":
             yield Hit("wrong_values", value, "global")
-        elif key == "bandwidth" and self._within == "average_bus_bandwidth":
+        elif key == "bandwidth" and within == "average_bus_bandwidth":
             yield Hit("busbw", value, "global", variant="average")
 
     def _world(self) -> Iterator[Hit]:
@@ -341,9 +282,6 @@ class NcclJson(TableParser):
 
 
 # Tables of `torch-dist-bench.py` and the newer `all_reduce_bench.py` (S. Bekman).
-#
-# The first cell of a row, `32KiB`, is the message_size. The time of a call is the time of its
-# slowest rank. A table of single trials has no such cell: its payload is in a line above the table.
 
 _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([KMGTP]?)i?B")
@@ -366,22 +304,7 @@ _NAMED = re.compile(r"([a-z_]{3,24}) (busbw|median)")
 class TorchDistBench(TableParser):
     """Parser of successive tables."""
 
-    title = "torch-dist-bench.py of *Machine Learning Engineering*"
-    literals = (
-        b" bandwidth of ",
-        b"|    busbw   |",
-        b"| payload | ",
-        b" bandwidth and the per-call ",
-    )
-    sample = """\
-The average bandwidth and the per-call latency of all_reduce over 8 ranks (5 warmups / 20 trials):
-| payload |    busbw   |    algbw   | latency median |
-| ------: | ---------: | ---------: | -------------: |
-|   32KiB |   1.20GBps |   0.69GBps |         27.3us |
-"""
-
     def __init__(self) -> None:
-        super().__init__()
         self._names: list[str] = []
         self._size: int | None = None
 
@@ -407,7 +330,10 @@ The average bandwidth and the per-call latency of all_reduce over 8 ranks (5 war
         self.begin()
         size = _bytes(cells[0]) if self._names[0] == "payload" else self._size
         for name, cell in zip(self._names, cells, strict=True):
-            column, found = _torch_column(name), _CELL.fullmatch(cell)
+            named, found = _NAMED.fullmatch(name), _CELL.fullmatch(cell)
+            column = _COLUMNS.get(name)
+            if column is None and named:
+                column = ("latency" if named[2] == "median" else "busbw", named[1])
             value = number(found[1]) if column and found else None
             if column and value is not None and size is not None:
                 yield Hit(column[0], value, "global", message_size=size, variant=column[1])
@@ -420,74 +346,3 @@ def _cells(text: str) -> list[str]:
 def _bytes(text: str) -> int | None:
     size = _SIZE.fullmatch(text)
     return None if size is None else round(float(size[1]) * 2 ** _POWERS[size[2]])
-
-
-def _torch_column(name: str) -> tuple[str, str] | None:
-    named = _NAMED.fullmatch(name)
-    if name in _COLUMNS or named is None:
-        return _COLUMNS.get(name)
-    return "latency" if named[2] == "median" else "busbw", named[1]
-
-
-# Lines of `all_reduce_bench.py` of *Machine Learning Engineering* (S. Bekman), older versions.
-#
-# `both_ways` counts sent and received data: it is twice the algbw of other benchmarks. The payload,
-# or `data size: 4.0 GB` (1e9 B), is the message_size of the values after it. Ranks that share a
-# pipe mix their lines, so the rank of a line is unknown.
-
-_NUMBER = r"(\d{1,15}(?:\.\d{1,10})?)"
-_DATA_SIZE = re.compile(rf"data size: {_NUMBER} GB$")
-_PAYLOAD = re.compile(
-    rf"average bandwidth of all_reduce with a {_NUMBER}GB payload \(\d{{1,9}} trials, "
-    r"(\d{1,7}) ranks\)"
-)
-_BOTH_WAYS = re.compile(
-    rf"algo throughput: (?:\d{{1,20}}(?:\.\d{{1,10}})? (?:bps|Bytes/s), )?{_NUMBER} (Gbps|GB/s)$"
-)
-_BUS = re.compile(rf"\bbusbw: {_NUMBER} {{1,2}}(Gbps|GB/s)$")
-_MEAN = re.compile(rf"\b(algbw|busbw): {_NUMBER} GBps \(")
-_GBS = {"Gbps": 0.125, "GB/s": 1.0}
-
-
-class AllReduceBench:
-    """Parser that remembers the size of the buffer."""
-
-    title = "all_reduce_bench.py of *Machine Learning Engineering*"
-    literals = (
-        b"data size: ",
-        b"algo throughput: ",
-        b"busbw: ",
-        b"algbw: ",
-        b"average bandwidth of all_reduce",
-    )
-    sample = """\
-0 data size: 4.0 GB
- algo throughput: 80000000000.0000 bps, 80.0000 Gbps
- busbw: 60.0000  Gbps
-"""
-    wants_next = False
-
-    def __init__(self) -> None:
-        self._size: int | None = None
-
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the values of a line."""
-        text = line.text
-        if found := _DATA_SIZE.search(text):
-            self._size = countable(float(found[1]) * 1e9)
-        elif found := _PAYLOAD.search(text):
-            self._size = countable(float(found[1]) * 1e9)
-            yield Hit("world_size", float(found[2]), "global")
-        elif found := _BOTH_WAYS.search(text):
-            yield from self._hit("algbw", found[1], "both_ways", _GBS[found[2]])
-        elif found := _BUS.search(text):
-            yield from self._hit("busbw", found[1], "", _GBS[found[2]])
-        elif found := _MEAN.search(text):
-            yield from self._hit(found[1], found[2], "", 1.0, "global")
-
-    def _hit(
-        self, metric: str, text: str, variant: str, scale: float, scope: Scope = "per_rank"
-    ) -> Iterator[Hit]:
-        value = number(text)
-        if value is not None:
-            yield Hit(metric, scaled(value, scale), scope, message_size=self._size, variant=variant)

@@ -4,6 +4,13 @@ The mean of MMEngine is over the window of the LogProcessor: 10 iterations unles
 at the start of the log sets another number. The mean of MMCV is over the iterations since the
 previous line. Both number iterations within the epoch, or within the run
 (`Iter(train) [ 50/80000]`).
+
+The JSON lines of MMEngine (vis_data/scalars.json) and MMCV 1.x (.log.json) are one object per line
+of the log, with its values, units and scopes: `time` [s] and `loss` of the printing rank (MMCV
+reduces the loss over the ranks), `lr`, `grad_norm`, `memory` (printed in MiB, stored in GiB).
+MMEngine numbers their iterations within the run (`step`), MMCV within the epoch, with `"mode":
+"train"`. The file does not contain the number of iterations that a mean covers: of MMCV, the mean
+is assumed to cover the iterations since the previous line.
 """
 
 from __future__ import annotations
@@ -11,10 +18,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from hpc_train.logs.formats.base import Field, Hit, RunningStep, StepPosition, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, RunningStep, StepPosition, Unreadable
 from hpc_train.logs.formats.number import NUMBER, finite, number, scaled, scan_object, whole
 from hpc_train.logs.line import Line
-from hpc_train.logs.record import Scope
 
 _TRAIN = re.compile(
     r"\b(?P<by>Epoch|Iter)(?P<mode>\(train\))? {1,8}(?:\[ *(?P<epoch>\d{1,9})\])?"
@@ -31,29 +37,29 @@ _FIELD = re.compile(
 _DECIMALS = re.compile(r"\.\d{4}")
 _WINDOW = re.compile(r"\blog_processor ?= ?dict\([^\n]{0,400}?\bwindow_size=(\d{1,6})\b")
 _DEFAULT = 10
-_FIELDS = {
-    "time": Field("step_time", "per_rank", mean=True),
-    "loss": Field("loss", "per_rank", mean=True),
-    "grad_norm": Field("grad_norm", "global", mean=True),
-    "lr": Field("learning_rate", "global"),
-    "memory": Field("memory", "per_rank", 2.0**-10),
-}
 _ACCURACIES = {"accuracy/top1": 1e-2, "accuracy_top-1": 1e-2, "acc/top1": 1.0, "top1_acc": 1.0}
 
 
-class MmEngine:
-    """Parser of the text lines; remembers the window and the previous line."""
+class _OpenMmLab(Coded):
+    def _values(
+        self, found: Mapping[str, float], step: int | None, steps: int, *, of_mmcv: bool
+    ) -> Iterator[Hit]:
+        for key, value in found.items():
+            field = self.fields.get(key)
+            # Without a GPU, the memory is 0.
+            if field is not None and value:
+                field = field._replace(scope="global") if key == "loss" and of_mmcv else field
+                yield field.hit(value, step, steps)
 
-    title = "MMEngine, MMCV (OpenMMLab)"
-    literals = (b"Epoch(train)", b"Iter(train)", b"Epoch [", b"Iter [", b"(val)", b"log_processor")
-    sample = (
-        "2022/12/13 19:00:12 - mmengine - INFO - Epoch(train) [1][  50/3104]  lr: 1.0000e-02  "
-        "eta: 0:26:28  time: 0.1285  data_time: 0.0040  memory: 2581  grad_norm: 8.5647  "
-        "loss: 0.7176  loss_cls: 0.3771\n"
-        "2022/12/13 19:06:00 - mmengine - INFO - Epoch(val) [1][98/98]  accuracy/top1: 70.7207  "
-        "data_time: 0.0004  time: 0.0601\n"
-    )
-    wants_next = False
+
+def _accuracies(found: Mapping[str, float], epoch: int | None) -> Iterator[Hit]:
+    for key, value in found.items():
+        if key in _ACCURACIES:
+            yield Hit("accuracy", scaled(value, _ACCURACIES[key]), "global", epoch)
+
+
+class MmEngine(_OpenMmLab):
+    """Parser of the text lines; remembers the window and the previous line."""
 
     def __init__(self) -> None:
         self._window = _DEFAULT
@@ -62,31 +68,31 @@ class MmEngine:
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the fields of a training line, or the accuracy of a validation."""
         text = line.text
-        if place := _TRAIN.search(text):
-            yield from self._step(text, place)
-        elif place := _VALID.search(text):
-            yield from _accuracy(text, place)
-        elif window := _WINDOW.search(text):
+        place = _TRAIN.search(text)
+        valid = None if place else _VALID.search(text)
+        if window := None if place or valid else _WINDOW.search(text):
             self._window = max(1, int(window[1]))
-
-    def _step(self, text: str, place: re.Match[str]) -> Iterator[Hit | Unreadable]:
-        found = {m["key"]: m for m in _FIELD.finditer(text, place.end())}
-        if "time" not in found or "data_time" not in found:
-            if "lr" in found:
-                yield Unreadable()
+        if not (at := place or valid):
             return
-        epoch, done, total = place["epoch"], int(place["done"]), int(place["total"])
-        step = done if epoch is None else (int(epoch) - 1) * total + done
-        of_mmcv = place["mode"] is None or ", time: " in text
-        steps = self._since(epoch, done) if of_mmcv else min(self._window, step)
-        for key, match in found.items():
-            field, value = _FIELDS.get(key), number(match["value"])
-            # Without a GPU, the memory is 0.
-            if field is None or not value or not _whole(match):
-                continue
-            scope: Scope = "global" if key == "loss" and of_mmcv else field.scope
-            mean = steps if field.mean else 1
-            yield Hit(field.metric, scaled(value, field.scale), scope, step, steps=mean)
+        shown = {m["key"]: m for m in _FIELD.finditer(text, at.end())}
+        found = {
+            key: value
+            for key, m in shown.items()
+            if (value := number(m["value"])) is not None
+            and (m["end"] or _DECIMALS.search(m["value"]))
+        }
+        epoch, done = at["epoch"], int(at["done"])
+        if valid:
+            if valid["total"] in (None, valid["done"]):
+                yield from _accuracies(found, None if epoch is None else int(epoch))
+        elif not {"time", "data_time"} <= shown.keys():
+            if "lr" in shown:
+                yield Unreadable()
+        else:
+            step = done if epoch is None else (int(epoch) - 1) * int(at["total"]) + done
+            of_mmcv = at["mode"] is None or ", time: " in text
+            steps = self._since(epoch, done) if of_mmcv else min(self._window, step)
+            yield from self._values(found, step, steps, of_mmcv=of_mmcv)
 
     def _since(self, epoch: str | None, done: int) -> int:
         before, self._last = self._last, (epoch, done)
@@ -95,41 +101,8 @@ class MmEngine:
         return max(1, done - before[1] if before[0] == epoch and before[1] < done else done)
 
 
-def _whole(match: re.Match[str]) -> bool:
-    """Return whether a number is complete."""
-    return bool(match["end"] or _DECIMALS.search(match["value"]))
-
-
-def _accuracy(text: str, place: re.Match[str]) -> Iterator[Hit]:
-    if place["total"] not in (None, place["done"]):
-        return
-    for match in _FIELD.finditer(text, place.end()):
-        factor, value = _ACCURACIES.get(match["key"]), number(match["value"])
-        if factor is not None and value is not None and _whole(match):
-            epoch = None if place["epoch"] is None else int(place["epoch"])
-            yield Hit("accuracy", scaled(value, factor), "global", epoch)
-
-
-# JSON lines of MMEngine (vis_data/scalars.json) and MMCV 1.x (.log.json): one object per log line.
-#
-# Values, units and scopes are those of the text lines: `time` [s] and `loss` of the printing rank
-# (MMCV reduces the loss over the ranks), `lr`, `grad_norm`, `memory` (printed in MiB, stored in
-# GiB). MMEngine numbers iterations within the run (`step`), MMCV within the epoch, with `"mode":
-# "train"`. The file does not contain the number of iterations that a mean covers. For MMCV, the
-# mean is assumed to cover the iterations since the previous line.
-
-
-class MmEngineJson:
-    """Parser of such a file; remembers the step."""
-
-    title = "MMEngine's scalars.json, MMCV's .log.json"
-    literals = (b'"data_time": ', b'"mode": "val"')
-    sample = (
-        '{"lr": 0.01, "data_time": 0.004, "grad_norm": 8.56, "loss": 0.7176, "time": 0.1285, '
-        '"epoch": 1, "iter": 50, "memory": 2581, "step": 50}\n'
-        '{"accuracy/top1": 70.7207, "data_time": 0.0004, "time": 0.0601, "step": 1}\n'
-    )
-    wants_next = False
+class MmEngineJson(_OpenMmLab):
+    """Parser of a file of JSON lines; remembers the step."""
 
     def __init__(self) -> None:
         self._running = RunningStep()
@@ -141,29 +114,24 @@ class MmEngineJson:
         text = line.text.strip()
         if not text.startswith("{"):
             return
-        found = scan_object(text, 0)
-        if found is None:
+        scanned = scan_object(text, 0)
+        if scanned is None:
             yield Unreadable()
             return
-        log, end = found
-        if end == len(text) and "data_time" in log and "lr" in log and "loss" in log:
-            yield from self._step(log)
-        elif end == len(text) and ("data_time" in log or log.get("mode") == "val"):
-            yield from _json_accuracy(log)
-
-    def _step(self, log: Mapping[str, object]) -> Iterator[Hit]:
-        steps, step, of_mmcv = 1, whole(log.get("step")), log.get("mode") == "train"
-        done = whole(log.get("iter"))
-        if of_mmcv and done is not None:
-            step, steps = self._at(log.get("epoch"), done)
-        for key, field in _FIELDS.items():
-            value = finite(log.get(key))
-            # Without a GPU, the memory is 0.
-            if not value:
-                continue
-            scope: Scope = "global" if key == "loss" and of_mmcv else field.scope
-            mean = steps if field.mean else 1
-            yield Hit(field.metric, scaled(value, field.scale), scope, step, steps=mean)
+        log, end = scanned
+        found = {key: value for key in log if (value := finite(log[key])) is not None}
+        of_mmcv, done = log.get("mode") == "train", whole(log.get("iter"))
+        if end < len(text):
+            return
+        if {"data_time", "lr", "loss"} <= log.keys():
+            step, steps = whole(log.get("step")), 1
+            if of_mmcv and done is not None:
+                step, steps = self._at(log.get("epoch"), done)
+            in_order = {key: found[key] for key in self.fields if key in found}
+            yield from self._values(in_order, step, steps, of_mmcv=of_mmcv)
+        elif "data_time" in log or log.get("mode") == "val":
+            in_order = {key: found[key] for key in _ACCURACIES if key in found}
+            yield from _accuracies(in_order, whole(log.get("epoch", log.get("step"))))
 
     def _at(self, epoch: object, done: int) -> StepPosition:
         """Return the position of an iteration; its number may continue over the epochs."""
@@ -172,11 +140,3 @@ class MmEngineJson:
             return self._running.at(0, done)._replace(since=1)
         self._epochs += epoch != before[0] and done <= before[1]
         return self._running.at(self._epochs, done)
-
-
-def _json_accuracy(log: Mapping[str, object]) -> Iterator[Hit]:
-    epoch = whole(log.get("epoch", log.get("step")))
-    for key, factor in _ACCURACIES.items():
-        value = finite(log.get(key))
-        if value is not None:
-            yield Hit("accuracy", scaled(value, factor), "global", epoch)

@@ -1,90 +1,62 @@
-"""A parser made of one regular expression: most programs print one kind of line."""
+"""Parsers made of one regular expression: those of plug-ins, of `--pattern` and of study files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from math import isfinite
-from typing import Protocol
 
 import msgspec
 
+from hpc_train.base.errors import SpecError, nearest
+from hpc_train.base.metrics import UNITS
 from hpc_train.base.regex import TimedPattern, literal_of
-from hpc_train.jobs.log_selection import PLACES, LogPattern
-from hpc_train.logs.formats.base import OF_LINE, Hit
-from hpc_train.logs.formats.number import COUNTABLE, number, scaled
+from hpc_train.jobs.log_selection import PLACES, LogPattern, StatedScope
+from hpc_train.jobs.validate_log_pattern import check_pattern
+from hpc_train.logs.formats.base import OF_LINE, Hit, Unreadable
+from hpc_train.logs.formats.formats import FormatEntry, FormatParser, LineEntry, Measure, Shape
 from hpc_train.logs.line import Line
-from hpc_train.logs.record import Scope
+from hpc_train.logs.record import FACTORS, Scope, heading
 
 
-class Searched(Protocol):
-    """A regular expression, or one with a time limit."""
-
-    def search(self, text: str, /) -> re.Match[str] | None:
-        """Return the first match."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class PatternParser:
-    """Reads each named group as a metric, except `step` and `rank`, which are its position.
+    """Reads each named group of the first match as a metric; `step` and `rank` are its position.
 
     A group that did not match, or contains no finite number, is ignored. `scale` multiplies values
-    in other units than those of `model.record.UNITS` (`{"step_time": 1e-3}` for ms).
+    in other units than those of `base.metrics.UNITS` (`{"step_time": 1e-3}` for ms).
     """
 
     title: str
     literals: tuple[bytes, ...]
-    pattern: Searched
+    pattern: re.Pattern[str] | TimedPattern
     states: Mapping[str, Scope]
     sample: str
     scale: Mapping[str, float] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     wants_next: bool = False
 
+    def __post_init__(self) -> None:
+        """Describe the pattern as a format of one line."""
+        scale, units = self.scale, self.units
+        values = {
+            name: Measure(scope=scope, scale=scale.get(name, 1.0), unit=units.get(name, ""))
+            for name, scope in self.states.items()
+        }
+        literals = tuple(literal.decode() for literal in self.literals)
+        entry = FormatEntry(title=self.title, literals=literals, sample=self.sample)
+        self._shape = Shape(LineEntry(pattern="", values=values), lambda _: self.pattern)
+        self._format = FormatParser(entry, ((), None))
+
     def __call__(self) -> PatternParser:
         """Return itself: it has no state, so that one object reads all logs."""
         return self
 
-    def read(self, line: Line) -> list[Hit]:
+    def read(self, line: Line) -> list[Hit | Unreadable]:
         """Return the metrics of the first match."""
         match = self.pattern.search(line.text)
-        if match is None:
-            return []
-        found = match.groupdict()
-        step = _whole(found.get("step"))
-        rank = _whole(found["rank"]) if "rank" in found else OF_LINE
-        hits = []
-        for metric, scope, scale, unit in self._metrics:
-            value = _value(found.get(metric), scale)
-            if value is not None:
-                hits.append(Hit(metric, value, scope, step, rank, unit))
-        return hits
+        return self._format.hits(self._shape, match, len(line.text), line) if match else []
 
-    @cached_property
-    def _metrics(self) -> tuple[tuple[str, Scope, float, str], ...]:
-        """The possible metrics of a line: metric, scope, factor, unit."""
-        return tuple(
-            (metric, scope, self.scale.get(metric, 1.0), self.units.get(metric, ""))
-            for metric, scope in self.states.items()
-        )
-
-
-def _value(text: str | None, scale: float) -> float | None:
-    value = None if text is None else number(text)
-    if value is not None and scale != 1.0:
-        value = scaled(value, scale)
-    return value if value is not None and isfinite(value) else None
-
-
-def _whole(text: str | None) -> int | None:
-    value = None if text is None else number(text)
-    return None if value is None or abs(value) >= COUNTABLE else int(value)
-
-
-# Parser of a user's patterns, with their metrics, units and scopes.
 
 # So much of a long line is searched, before and after the literal.
 _BEFORE, _AFTER = 256, 768
@@ -95,49 +67,42 @@ _OF_STEPS = frozenset({"step_time", "epoch_time", "samples_per_second", "tokens_
 class UserPattern:
     """Parser of one LogPattern, which was checked."""
 
-    title = "a user-defined pattern"
-    wants_next = False
-
     def __init__(self, pattern: LogPattern) -> None:
-        self._compiled = compiled = TimedPattern(pattern.regex)
-        literal = pattern.literal or literal_of(pattern.regex)
-        metrics = (name for name in compiled.groupindex if name not in PLACES)
-        self.sample = pattern.regex
+        self._timed = timed = TimedPattern(pattern.regex)
+        metrics = (name for name in timed.groupindex if name not in PLACES)
         self.too_slow: dict[str, int] = {}
-        self._has_step = "step" in compiled.groupindex
         self._lines: dict[int | None, int] = {}
-        self.literals = (literal.encode(),)
+        self.sample = pattern.regex
+        self.literals = ((pattern.literal or literal_of(pattern.regex)).encode(),)
         self._parser = PatternParser(
-            title=self.title,
+            title="a user-defined pattern",
             literals=self.literals,
-            pattern=compiled,
+            pattern=timed,
             states=dict.fromkeys(metrics, pattern.scope),
             sample=pattern.regex,
             scale=pattern.scale,
             units=pattern.units,
         )
 
-    def read(self, line: Line) -> Iterable[Hit]:
-        """Yield the metrics of the first match, near the literal."""
+    def read(self, line: Line) -> list[Hit | Unreadable]:
+        """Return the metrics of the first match, near the literal.
+
+        Values of a step or an epoch are numbered by their lines, if the pattern has no `step`.
+        """
         raw = line.raw
         if len(raw) > _BEFORE + _AFTER:
             at = raw.find(self.literals[0])
             near = raw[max(0, at - _BEFORE) : at + _AFTER]
             line = Line(near, line.number, line.file_rank)
-        hits = self._parser.read(line)
-        if self._compiled.is_slow and not self.too_slow:
+        found = self._parser.read(line)
+        if self._timed.is_slow and not self.too_slow:
             self.too_slow = {self.sample: line.number}
-        return self._numbered(hits, line)
-
-    def _numbered(self, hits: list[Hit], line: Line) -> Iterator[Hit]:
-        """Number the values of a step or an epoch by their lines, if the pattern has no `step`."""
-        if self._has_step or not any(hit.metric in _OF_STEPS for hit in hits):
-            yield from hits
-            return
+        hits = [hit for hit in found if isinstance(hit, Hit)]
+        if "step" in self._timed.groupindex or not any(hit.metric in _OF_STEPS for hit in hits):
+            return found
         rank = line.rank if hits[0].rank == OF_LINE else hits[0].rank
         self._lines[rank] = step = self._lines.get(rank, 0) + 1
-        for hit in hits:
-            yield msgspec.structs.replace(hit, step=step)
+        return [msgspec.structs.replace(hit, step=step) for hit in hits]
 
 
 class UserPatterns:
@@ -160,6 +125,74 @@ class UserPatterns:
         """Yield the metrics of the first match of each pattern."""
         seen: set[str] = set()
         for pattern in self._patterns:
-            hits = [hit for hit in pattern.read(line) if hit.metric not in seen]
+            hits = [
+                hit for hit in pattern.read(line) if isinstance(hit, Hit) and hit.metric not in seen
+            ]
             seen |= {hit.metric for hit in hits}
             yield from hits
+
+
+# `--pattern REGEX` and `--pattern NAME=REGEX` -> patterns of log lines.
+
+_NAMED = re.compile(r"([A-Za-z_]\w{0,40})(?: ?\[([^\]\n]{1,12})\])?=(.+)", re.DOTALL)
+_PARENTHESIS = re.compile(r"\((?!\?)")
+_LONGEST = 2000
+_WHERE = "--pattern"
+
+
+def own_patterns(texts: Sequence[str], scope: StatedScope) -> tuple[LogPattern, ...]:
+    r"""Return a pattern for each text: `took (?P<step_time>[\d.]+)`, `step_time[ms]=took ([\d.]+)`.
+
+    In the second form the only group without a name is the metric, in the given unit.
+
+    Raises:
+        SpecError: a regex is invalid, or names no metric or an unknown one; an unknown unit.
+    """
+    patterns = tuple(_pattern(text, scope) for text in texts)
+    for pattern in patterns:
+        check_pattern(pattern, _WHERE)
+    return patterns
+
+
+def _pattern(text: str, scope: StatedScope) -> LogPattern:
+    match = _NAMED.fullmatch(text)
+    if match is None or _named_groups(match[3]) - PLACES:
+        return LogPattern(regex=text, scope=scope)
+    name, unit, regex = match.groups()
+    if name not in UNITS:
+        raise SpecError(
+            f"{_WHERE}: {name!r} is not a metric{nearest(name, UNITS)}",
+            f"allowed: {', '.join(UNITS)}",
+        )
+    found, known = heading(f"{name} [{unit}]" if unit else name), UNITS[name]
+    if found.name != name:
+        key = "fraction" if name in ("accuracy", "mfu") else known
+        units = ", ".join(FACTORS.get(key, [known]))
+        raise SpecError(f"{_WHERE}: {name} is in {known}, not in {unit}", f"allowed units: {units}")
+    factor = found.factor if unit else 1.0
+    scale = {} if factor == 1 else {name: factor}
+    return LogPattern(regex=_with_name(regex, name), scope=scope, scale=scale)
+
+
+def _named_groups(regex: str) -> frozenset[str]:
+    try:
+        return frozenset(re.compile(regex).groupindex)
+    except (re.error, OverflowError, RecursionError):
+        # Reported by `check_pattern`.
+        return frozenset()
+
+
+def _with_name(regex: str, name: str) -> str:
+    """Return the regex with a name for its only group without one.
+
+    Which parentheses begin a group, `re` decides: within a class of characters they do not.
+    """
+    places = [match.end() for match in _PARENTHESIS.finditer(regex[:_LONGEST])]
+    named = [f"{regex[:place]}?P<{name}>{regex[place:]}" for place in places]
+    groups = [text for text in named if name in _named_groups(text)]
+    if len(groups) != 1:
+        raise SpecError(
+            f"{_WHERE}: {name}: the regex has {len(groups)} groups without a name, not one",
+            r"put the number in parentheses, and nothing else: step_time=took ([\d.]+) s",
+        )
+    return groups[0]

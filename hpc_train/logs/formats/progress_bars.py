@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
-from hpc_train.logs.formats.base import Hit, Unreadable
-from hpc_train.logs.formats.number import number, scaled
+from hpc_train.logs.formats.base import Coded, Hit, Unreadable
+from hpc_train.logs.formats.number import number
 from hpc_train.logs.line import Line
-from hpc_train.logs.record import Scope
 
 # Progress bars of tqdm and Rich -> position, other fields, and the mean time of iterations.
 
@@ -66,34 +66,18 @@ def bar_of(text: str) -> Bar | None:
 
 
 def _bar(match: re.Match[str], free: int) -> Bar:
-    elapsed = _seconds(match["elapsed"])
-    return Bar(
-        int(match["done"]),
-        int(match["total"] or 0),
-        elapsed,
-        _step_time(match, elapsed),
-        match["fields"] or "",
-        *match.span(),
-        free,
-    )
-
-
-def _step_time(match: re.Match[str], elapsed: int) -> float | None:
-    try:
-        value = float(match["rate"] or "")
-    except ValueError:
-        return None
-    if match["unit"] == "s/it":
-        return value
-    done = int(match["done"])
-    # 0.02it/s has only one significant digit; such bars show the mean since they began.
-    mean = elapsed / done if done and elapsed else None
-    return 1 / value if value >= _COARSE else mean
-
-
-def _seconds(clock: str) -> int:
-    parts = [int(part) for part in clock.split(":") if part]
-    return sum(part * 60**place for place, part in enumerate(reversed(parts)))
+    elapsed, done = 0, int(match["done"])
+    for part in match["elapsed"].split(":"):
+        elapsed = elapsed * 60 + int(part or 0)
+    time: float | None = None
+    with suppress(ValueError):
+        time = float(match["rate"] or "")
+        if match["unit"] != "s/it":
+            # 0.02it/s has only one significant digit; such bars show the mean since they began.
+            mean = elapsed / done if done and elapsed else None
+            time = 1 / time if time >= _COARSE else mean
+    total, fields = int(match["total"] or 0), match["fields"] or ""
+    return Bar(done, total, elapsed, time, fields, *match.span(), free)
 
 
 class MeanInterval(NamedTuple):
@@ -160,11 +144,6 @@ def _agrees(bar: Bar) -> bool:
 
 
 # Lightning's progress bars, of tqdm and of Rich: `Epoch 0:  23%|..| 23/100 [.., 2.16it/s, ..]`.
-#
-# Iterations are batches of the printing rank: their time [s] and the loss are per rank. The time is
-# the mean between two states of the bar (see `BarClock`), because the rate that the bar
-# shows is the mean since the start of the epoch. The step counts batches over all epochs. Programs
-# other than Lightning that name their bar `Epoch 1/10` count epochs from 1.
 
 _EPOCH = re.compile(r"[Ee]poch:? ?(\d{1,9})(?:/(-?\d{1,9}))?(:)?[: ]*$")
 _LOSS = re.compile(
@@ -176,13 +155,8 @@ _METRICS = {
 }
 
 
-class LightningBar:
+class LightningBar(Coded):
     """Parser of the bars; remembers the state of the last bar."""
-
-    title = "PyTorch Lightning's progress bar"
-    literals = (b"it/s", b"s/it")
-    sample = "Epoch 1:  25%|##5       | 25/100 [00:50<02:30,  0.50it/s, v_num=0, train_loss=0.512]"
-    wants_next = False
 
     def __init__(self) -> None:
         self._clock = BarClock()
@@ -200,7 +174,8 @@ class LightningBar:
             if bar is not None:
                 self._clock.interrupt(line.rank)
             return
-        over = _first(epoch)
+        # The completed epochs: Rich's `Epoch 0/9` has no colon and counts from 0.
+        over = max(0, int(epoch[1]) - (epoch[2] is not None and epoch[3] is not None))
         step = over * bar.total + bar.done if bar.total or not over else None
         found = self._clock.interval(line.rank, over, bar)
         if found is not None:
@@ -220,28 +195,13 @@ class LightningBar:
                 yield Hit(metric, value, "per_rank", step)
 
 
-def _first(epoch: re.Match[str]) -> int:
-    """Return the number of completed epochs; Rich's `Epoch 0/9` has no colon and counts from 0."""
-    is_counted_from_1 = epoch[2] is not None and epoch[3] is not None
-    return max(0, int(epoch[1]) - is_counted_from_1)
-
-
 # Progress bars of tqdm of an unknown loop: `Map:  50%|#####| 5/10 [00:02<00:02, 2.00it/s]`.
-#
-# The bars of evaluation, data preparation, downloads and custom training loops have the same form.
-# So the time of an iteration [s] is `iteration_time`, its scope is unknown, and reports omit it. It
-# is tqdm's smoothed mean of the last iterations. `variant` is the text before the bar.
 
 _LONGEST = 40
 
 
-class TqdmBar:
+class TqdmBar(Coded):
     """Parser of the bars that no other parser takes; remembers the last one."""
-
-    title = "tqdm's progress bar, of an unknown loop"
-    literals = (b"it/s", b"s/it")
-    sample = "Evaluating:  25%|##5       | 25/100 [00:10<00:30,  2.50it/s]"
-    wants_next = False
 
     def __init__(self) -> None:
         self._last: tuple[int | None, str, int] | None = None
@@ -260,43 +220,18 @@ class TqdmBar:
 
 
 # NeMo: the bar of 1.x (`.., train_step_timing in s=3.13]`), the lines of 2.x (`.. in s: 3.13 |`).
-#
-# Times are the seconds of an optimiser step. All values are global, except TFLOP/s and tokens per
-# second (per GPU), and memory (of the printing rank; printed in B, stored in GiB). For a bar
-# without `train_step_timing`, the time is the mean between two of its states (see
-# `bar_iteration_times`).
 
 _LINE = re.compile(
     r"Training epoch (?P<epoch>\d{1,9}), iteration (?P<done>\d{1,12})/(?P<total>\d{1,12}) \| "
 )
 _FIELD = re.compile(r"([A-Za-z_][\w ]{1,40}?)(?:=|: )([-+.\w]{1,32})")
 _NEMO_EPOCH = re.compile(r"Epoch (\d{1,9}):")
-_NEMO_METRICS: dict[str, tuple[str, Scope, float]] = {
-    "train_step_timing in s": ("step_time", "global", 1.0),
-    "train_step_timing": ("step_time", "global", 1.0),
-    "reduced_train_loss": ("loss", "global", 1.0),
-    "global_batch_size": ("global_batch_size", "global", 1.0),
-    "lr": ("learning_rate", "global", 1.0),
-    "grad_norm": ("grad_norm", "global", 1.0),
-    "gradient_norm": ("grad_norm", "global", 1.0),
-    "tokens_per_sec_per_gpu": ("tokens_per_second", "per_gpu", 1.0),
-    "TFLOPS_per_GPU": ("tflops", "per_gpu", 1.0),
-    "peak_memory_usage": ("memory", "per_rank", 2.0**-30),
-}
 _TIMINGS = frozenset({"train_step_timing in s", "train_step_timing"})
 Fields = dict[str, str]
 
 
-class Nemo:
+class Nemo(Coded):
     """Parser of both forms; remembers the last bar, which is drawn more than once."""
-
-    title = "NeMo 1.x and 2.x"
-    literals = (b"train_step_timing", b"reduced_train_loss")
-    sample = (
-        "Training epoch 0, iteration 7/99 | lr: 5e-06 | global_batch_size: 32 | global_step: 7 | "
-        "reduced_train_loss: 2.78 | train_step_timing in s: 0.189 | consumed_samples: 256"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._last: tuple[int | None, str] | None = None
@@ -309,7 +244,7 @@ class Nemo:
         if started is not None:
             fields = _fields(text[started.end() :])
             place = int(started["epoch"]) * (int(started["total"]) + 1) + int(started["done"])
-            yield from _hits(fields, _step(fields, place))
+            yield from self.stated(fields, _step(fields, place))
             return
         if "reduced_train_loss=" not in text:
             # The search for a bar takes ten times as long.
@@ -331,7 +266,7 @@ class Nemo:
             took = self._clock.interval(line.rank, epoch, bar)
             if took is not None and not _TIMINGS & fields.keys():
                 yield Hit("step_time", took.step_time, "global", step, steps=took.steps)
-            yield from _hits(fields, step)
+            yield from self.stated(fields, step)
         self._last = last
 
 
@@ -343,10 +278,3 @@ def _step(fields: Fields, place: int) -> int:
     shown = fields.get("global_step", "")
     value = None if "e" in shown else number(shown)
     return place if value is None or not 0 <= value < 1e15 else int(value)
-
-
-def _hits(fields: Fields, step: int) -> Iterator[Hit]:
-    for name, (metric, scope, scale) in _NEMO_METRICS.items():
-        value = number(fields[name]) if name in fields else None
-        if value is not None:
-            yield Hit(metric, scaled(value, scale), scope, step)

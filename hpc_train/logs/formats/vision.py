@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
-from hpc_train.logs.formats.base import Hit, Intervals, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, Intervals, Unreadable
 from hpc_train.logs.formats.number import (
     CLOCK,
     NUMBER,
     VALUE,
-    finite,
     number,
     scaled,
     scan_object,
@@ -18,59 +17,29 @@ from hpc_train.logs.formats.number import (
     whole,
 )
 from hpc_train.logs.line import Line
-from hpc_train.logs.record import Scope
 
 # detectron2 and maskrcnn_benchmark: `eta: 0:03:49  iter: 19  total_loss: 5.9  .. time: 0.82  ..`.
-#
-# Losses are reduced over the ranks (median of the last 20 iterations). Times are seconds of an
-# iteration on the printing rank; memory is that of the printing rank (printed in MiB, stored in
-# GiB). maskrcnn_benchmark prints the median of 20 and the mean in brackets. New versions of
-# detectron2 print `last_time`, which is then used; old versions print only the mean since the
-# start, variant `running_average`. At the end, both programs print the time of the training and the
-# mean time of an iteration. maskrcnn_benchmark divides by the configured number of iterations, so
-# its mean is used only if that number was run. A line of detectron2's metrics.json contains the
-# same values, medians of the last 20.
 
-# A number at the end of its line may be truncated; only the last fields of a line end it.
-_LAST = rf"({NUMBER})"
-_VALUE = rf"{VALUE}(?=\s)"
 _PLACE = re.compile(r"(?:^|\s)iter: (\d{1,12})\s")
-_TIME = re.compile(rf"\stime: {_VALUE}(?P<mean> \()?")
-_LAST_TIME = re.compile(rf"\slast_time: {_VALUE}")
-_OTHERS: dict[str, tuple[re.Pattern[str], Scope, float]] = {
-    "loss": (re.compile(rf"\s(?:total_)?loss: {_VALUE}"), "global", 1.0),
-    "learning_rate": (re.compile(rf"\slr: {_LAST}"), "global", 1.0),
-    "memory": (re.compile(rf"\smax(?:_mem: {_LAST}M| mem: {_LAST})"), "per_rank", 2.0**-10),
-}
+# A number at the end of its line may be truncated; only the last fields of a line end it.
+_FIELD = re.compile(
+    rf"\s(?:(?:total_)?(loss|last_time|time): {VALUE}(?=\s)"
+    rf"|(lr|max_mem(?=: [^\s]{{1,60}}M)|max mem): ({NUMBER}))"
+)
+_MEDIAN = re.compile(rf"\stime: {VALUE}(?=\s) \(")
 _END = re.compile(rf"Total training time: ({CLOCK})(?: \(({NUMBER}) s / it\)| \(|$)")
 _SPEED = re.compile(
     rf"Overall training speed: (\d{{1,12}}) iterations in {CLOCK} \(({NUMBER}) s / it\)"
 )
-_KEYS = {"time": "step_time", "total_loss": "loss", "lr": "learning_rate"}
 # Means are printed with four digits.
 _ROUNDING = 0.01
-# Number of iterations that a median covers.
+# Number of iterations that a median covers, or that are in the window of a meter.
 _WINDOW = 20
 _MARKS = ("total_loss: ", " loss: ", "max_mem: ", "max mem: ")
 
 
-class Detectron:
+class Detectron(Coded):
     """Parser of the lines of both programs."""
-
-    title = "detectron2 (also metrics.json), maskrcnn_benchmark"
-    literals = (
-        b"  iter: ",
-        b"\titer: ",
-        b"Total training time: ",
-        b"Overall training speed: ",
-        b'"total_loss": ',
-    )
-    sample = (
-        "[05/01 10:00:00 d2.utils.events]:  eta: 0:03:49  iter: 19  total_loss: 5.922  "
-        "loss_cls: 1.709  time: 0.8241  last_time: 0.8012  data_time: 0.1461  "
-        "last_data_time: 0.0100  lr: 3.9962e-05  max_mem: 2048M"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._intervals = Intervals()
@@ -81,33 +50,20 @@ class Detectron:
         text = line.text
         place = _PLACE.search(text)
         if place is None:
-            yield from _of_file(text) if text.startswith("{") else self._end(text)
+            yield from self._of_file(text) if text.startswith("{") else self._end(text)
             return
         if not any(mark in text for mark in _MARKS):
             return
         step = self._last = int(place[1])
-        yield from self._step_time(line, step)
-        for metric, (pattern, scope, scale) in _OTHERS.items():
-            found = pattern.search(text)
-            value = number(found[found.lastindex or 1]) if found else None
-            if value is not None:
-                yield Hit(metric, scaled(value, scale), scope, step)
-
-    def _step_time(self, line: Line, step: int) -> Iterator[Hit]:
-        last, time = _LAST_TIME.search(line.text), _TIME.search(line.text)
-        found = last or time
-        value = number(found[1]) if found else None
-        since = min(_WINDOW, self._intervals.since(line, step))
-        if value is None:
-            return
-        if last or time is None:
-            yield Hit("step_time", value, "per_rank", step)
-        elif time["mean"]:
-            yield Hit("step_time", value, "per_rank", step, steps=since)
-        else:
-            yield Hit(
-                "step_time", value, "per_rank", step, steps=step + 1, variant="running_average"
-            )
+        steps = min(_WINDOW, self._intervals.since(line, step))
+        found: dict[str, str] = {}
+        for key, value, other, last in _FIELD.findall(text):
+            found.setdefault(key or other.replace("_", " "), value or last)
+        if "last_time" not in found and "time" in found:
+            is_median = _MEDIAN.search(text) is not None
+            found["median" if is_median else "mean"] = found["time"]
+            steps = steps if is_median else step + 1
+        yield from self.stated(found, step, steps)
 
     def _end(self, text: str) -> Iterator[Hit]:
         end, speed = _END.search(text), _SPEED.search(text)
@@ -124,146 +80,70 @@ class Detectron:
     def _is_of_all(self, took: float, mean: float) -> bool:
         """Whether the mean covers all iterations that were run, up to the last one logged."""
         configured = took / mean if mean > 0 else 0
-        return (
-            0 <= configured * (1 + _ROUNDING) - self._last <= _WINDOW + _ROUNDING * configured * 2
-        )
+        missing = configured * (1 + _ROUNDING) - self._last
+        return 0 <= missing <= _WINDOW + _ROUNDING * configured * 2
 
-
-def _of_file(text: str) -> Iterator[Hit | Unreadable]:
-    found = scan_object(text, 0)
-    if found is None:
-        yield Unreadable()
-        return
-    line, _ = found
-    step = whole(line.get("iteration"))
-    if step is None:
-        return
-    for key, metric in _KEYS.items():
-        value = finite(line.get(key))
-        if value is not None:
-            yield Hit(metric, value, "per_rank" if key == "time" else "global", step)
+    def _of_file(self, text: str) -> Iterator[Hit | Unreadable]:
+        found = scan_object(text, 0)
+        if found is None:
+            yield Unreadable()
+            return
+        log, _ = found
+        step = whole(log.get("iteration"))
+        if step is not None:
+            median = {"last_time": log.get("time"), "loss": log.get("total_loss")}
+            yield from self.stated({**median, "lr": log.get("lr")}, step)
 
 
 # MetricLogger of torchvision, DETR, DeiT, MAE, DINO: `Epoch: [0]  [ 20/4572]  eta: ..`.
-#
-# `time` is the mean of the last 20 iterations [s]. Time, memory (printed in MiB, stored in GiB) and
-# loss are those of the printing rank; `img/s` is the rate of its one GPU. `Epoch: [0] Total time`
-# contains the mean over the epoch, and `Training time` is that of the whole job; both are in whole
-# seconds.
 
-# A number at the end of its line may be truncated; only the last field ends the line.
-_TV_LAST = rf"({NUMBER})"
-_TV_VALUE = rf"{VALUE}(?=\s)"
 # DINOv2 has no epochs: `Training  [ 20/125000]`. LAVIS prints `Train: data epoch: [0]`, also for
 # its evaluations.
 _HEAD = r"(?:Epoch|Train: data epoch): \[(\d{1,9})(?:/\d{1,9})?\]"
 _TV_PLACE = re.compile(rf"(?:{_HEAD}|Training)\s{{1,4}}\[ *(\d{{1,12}})/(\d{{1,12}})\]\s+eta: ")
 # One pass for all fields: a search for each of the six fields would begin at the line's start.
-_FIELD = re.compile(rf"\s(?:(time|lr|loss|img/s|iter_time): {_TV_VALUE}|max mem: {_TV_LAST})")
-_METRICS = {
-    "time": "step_time",
-    "iter_time": "step_time",
-    "img/s": "samples_per_second",
-    "loss": "loss",
-    "lr": "learning_rate",
-    "": "memory",
-}
-_SCALE = {"memory": 2.0**-10}
-_SCOPES: Mapping[str, Scope] = {
-    "step_time": "per_rank",
-    "samples_per_second": "per_gpu",
-    "loss": "per_rank",
-    "learning_rate": "per_rank",
-    "memory": "per_rank",
-}
-_ORDER = tuple(_SCOPES.items())
-_EPOCH_END = re.compile(rf"{_HEAD} Total time: ({CLOCK})(?: \({_TV_VALUE} s / it\)|$)")
+_TV_FIELD = re.compile(
+    rf"\s(?:(?:iter_)?(time|lr|loss|img/s): {VALUE}(?=\s)|max (mem): ({NUMBER}))"
+)
+_EPOCH_END = re.compile(rf"{_HEAD} Total time: ({CLOCK})(?: \({VALUE}(?=\s) s / it\)|$)")
 _TRAINING_END = re.compile(rf"(?:^|\s)Training time:? ({CLOCK})$")
-# Number of iterations in the window of a meter.
-_TV_WINDOW = 20
 
 
-class TorchVision:
+class TorchVision(Coded):
     """Parser of the logger's lines; remembers the last line of the epoch."""
-
-    title = "torchvision's references, DETR, DeiT, MAE, DINO, LAVIS"
-    literals = (b"]  eta: ", b"] eta: ", b"]\teta: ", b"] Total time: ", b"Training time ")
-    sample = (
-        "Epoch: [0]  [  20/100]  eta: 0:00:22  lr: 0.1000  img/s: 932.5 (812.3)  "
-        "loss: 6.9125 (6.9321)  time: 0.2744  data: 0.0085  max mem: 20480\n"
-        "Epoch: [0] Total time: 0:00:27 (0.2731 s / it)\n"
-        "Training time 0:00:31\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._last = 0
         self._per_epoch = 1
 
-    def read(self, line: Line) -> Iterable[Hit | Unreadable]:
-        """Return the values of an iteration, or the times of an epoch or of the training."""
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the values of an iteration, or the times of an epoch or of the training."""
         text = line.text
-        place = _TV_PLACE.search(text)
-        if place is not None:
-            return self._iteration(place, _fields(text[place.end() :]))
-        return self._others(text)
-
-    def _others(self, text: str) -> Iterator[Hit]:
-        epoch = _EPOCH_END.search(text)
-        if epoch is not None:
-            yield from self._epoch(epoch)
-            return
-        end = _TRAINING_END.search(text)
-        took = seconds(end[1]) if end else None
-        if took is not None:
-            yield Hit("time_to_train", took, "global", once="training")
-
-    def _iteration(self, place: re.Match[str], found: Mapping[str, str]) -> list[Hit | Unreadable]:
-        epoch, done, total = int(place[1] or 0), int(place[2]), int(place[3])
-        if "step_time" not in found:
-            return [Unreadable()]
-        steps = min(_TV_WINDOW, max(1, done - self._last))
-        self._last, self._per_epoch = done, max(1, total)
-        step = epoch * total + done
-        hits: list[Hit | Unreadable] = []
-        for metric, scope in _ORDER:
-            value = _value(metric, found.get(metric))
-            if value is None:
-                continue
-            if metric == "step_time":
-                hits.append(Hit(metric, value, scope, step, steps=steps))
-            else:
-                hits.append(Hit(metric, value, scope, step))
-        return hits
-
-    def _epoch(self, end: re.Match[str]) -> Iterator[Hit]:
-        took, mean = seconds(end[2]), number(end[3] or "")
-        if took is not None:
-            yield Hit("epoch_time", took, "per_rank", int(end[1]))
-        if mean is not None:
-            yield Hit("step_time", mean, "per_rank", steps=self._per_epoch, variant="mean")
-        self._last = 0
-
-
-def _fields(text: str) -> dict[str, str]:
-    """Return the first value of each metric."""
-    found: dict[str, str] = {}
-    for name, value, memory in _FIELD.findall(text):
-        found.setdefault(_METRICS[name], value or memory)
-    return found
-
-
-def _value(metric: str, text: str | None) -> float | None:
-    value = number(text) if text else None
-    return None if value is None else value * _SCALE.get(metric, 1.0)
+        if place := _TV_PLACE.search(text):
+            found: dict[str, str] = {}
+            for key, value, memory, size in _TV_FIELD.findall(text, place.end()):
+                found.setdefault(key or memory, value or size)
+            if "time" not in found:
+                yield Unreadable()
+                return
+            epoch, done, total = int(place[1] or 0), int(place[2]), int(place[3])
+            steps = min(_WINDOW, max(1, done - self._last))
+            self._last, self._per_epoch = done, max(1, total)
+            yield from self.stated(found, epoch * total + done, steps)
+        elif end := _EPOCH_END.search(text):
+            took, mean = seconds(end[2]), number(end[3] or "")
+            if took is not None:
+                yield Hit("epoch_time", took, "per_rank", int(end[1]))
+            if mean is not None:
+                yield Hit("step_time", mean, "per_rank", steps=self._per_epoch, variant="mean")
+            self._last = 0
+        elif end := _TRAINING_END.search(text):
+            took = seconds(end[1])
+            if took is not None:
+                yield Hit("time_to_train", took, "global", once="training")
 
 
 # Ultralytics YOLO, YOLOv5 to YOLO26: `1/100  2.31G  1.2 ..  640: 100%|###| 8/8 [00:12<00:00, ..]`.
-#
-# Printed by rank 0. Only the finished bar is used; earlier states show smoothed rates. tqdm prints
-# whole seconds, Ultralytics' own bar tenths; a time that is less precise than 5 % is omitted.
-# Memory is omitted: its unit (10^9 or 2^30 B) differs by version, and the log does not show the
-# unit. The step counts iterations over all epochs; YOLOv5 counts epochs from 0, the others from 1.
 
 _N = r"(?:\d{1,9}(?:\.\d{0,9})?(?:e[+-]\d\d)?|nan|inf)"
 _EPOCH = re.compile(
@@ -280,24 +160,13 @@ _OWN = re.compile(
     r"(?:(?P<rate>\d{1,9}\.\d{1,4})(?P<of>it/s|s/it) |[\d.]{1,12}K?(?:it/s|s/it) )?"
     r"(?P<time>\d{1,2}\.\d(?=s)|(?:\d{1,3}:)?\d{1,2}:\d\d)"
 )
-_ULTRALYTICS_END = re.compile(
-    r"^\s{0,8}\d{1,6} epochs completed in (?P<hours>\d{1,6}\.\d{3}) hours\.?"
-)
+_ALL = re.compile(r"^\s{0,8}\d{1,6} epochs completed in (?P<hours>\d{1,6}\.\d{3}) hours\.?")
 _PRECISE = 10
 """The smallest time, in units of its last digit, that is precise to 5 %."""
 
 
-class Ultralytics:
+class Ultralytics(Coded):
     """Parser of the tables that the trainers print; remembers the last epoch that was yielded."""
-
-    title = "Ultralytics YOLO, YOLOv5"
-    literals = (b": 100%", b" epochs completed in ")
-    sample = (
-        "      1/100      2.31G      1.215      1.104     0.9821         12        640: 100%"
-        "|##########| 110/110 [00:22<00:00,  4.98it/s]\n"
-        "100 epochs completed in 0.344 hours.\n"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._stated: tuple[str, str, str] | None = None
@@ -307,84 +176,52 @@ class Ultralytics:
         """Yield the mean of an epoch, from the first drawing of its finished bar."""
         epoch = _EPOCH.search(line.text)
         if epoch is None:
-            yield from self._end(line.text)
+            if end := _ALL.search(line.text):
+                self._stated = None
+                if float(end["hours"]) * 1000 >= _PRECISE:
+                    yield Hit("time_to_train", scaled(float(end["hours"]), 3600.0), "global")
             return
         bar = _TQDM.match(line.text, epoch.end()) or _OWN.match(line.text, epoch.end())
         if bar is None or bar["done"] != bar["total"] or bar["total"] == "0":
             return
-        stated = (epoch["epoch"], epoch["last"], bar["total"])
-        took = _seconds(bar["time"])
-        shown = bar.groupdict()
-        # tqdm cuts the time to whole seconds, and states the rate of the whole bar at its end.
-        if (
-            took is not None
-            and "." not in bar["time"]
-            and shown["rate"]
-            and float(shown["rate"]) > 0
-        ):
-            rate = float(shown["rate"])
-            precise = int(bar["total"]) * (rate if shown["of"] == "s/it" else 1 / rate)
-            took = precise if took <= precise < took + 1 else took
+        stated, took = (epoch["epoch"], epoch["last"], bar["total"]), _took(bar)
         if stated == self._stated or took is None:
             return
         self._stated = stated
-        iterations, number = int(bar["total"]), int(epoch["epoch"])
-        self._first = min(self._first, number)
-        step = (number + 1 - self._first) * iterations
+        iterations, number_ = int(bar["total"]), int(epoch["epoch"])
+        self._first = min(self._first, number_)
+        step = (number_ + 1 - self._first) * iterations
         yield Hit("step_time", took / iterations, "per_rank", step, steps=iterations)
-        yield Hit("epoch_time", took, "per_rank", number)
-
-    def _end(self, text: str) -> Iterator[Hit]:
-        end = _ULTRALYTICS_END.search(text)
-        if end is None:
-            return
-        self._stated = None
-        if float(end["hours"]) * 1000 >= _PRECISE:
-            yield Hit("time_to_train", scaled(float(end["hours"]), 3600.0), "global")
+        yield Hit("epoch_time", took, "per_rank", number_)
 
 
-def _seconds(text: str) -> float | None:
-    if "." in text:
-        return float(text) if float(text) * 10 >= _PRECISE else None
-    parts = [int(part) for part in text.split(":")]
-    whole = sum(part * 60**place for place, part in enumerate(reversed(parts)))
-    return float(whole) if whole >= _PRECISE else None
+def _took(bar: re.Match[str]) -> float | None:
+    """Return the time [s] of a finished bar, if it is precise enough."""
+    if "." in bar["time"]:
+        return float(bar["time"]) if float(bar["time"]) * 10 >= _PRECISE else None
+    took = 0.0
+    for part in bar["time"].split(":"):
+        took = took * 60 + int(part)
+    rate = float(bar["rate"] or 0)
+    if took < _PRECISE:
+        return None
+    # tqdm cuts the time to whole seconds, and states the rate of the whole bar at its end.
+    precise = int(bar["total"]) * (rate if bar["of"] == "s/it" else 1 / rate) if rate else 0.0
+    return precise if took <= precise < took + 1 else took
 
 
 # open_clip: `Train Epoch: 0 [ 512/9600 (5%)] Data (t): .. Batch (t): 0.5, 1024/s, 128/s/gpu ..`.
-#
-# Printed by rank 0. `Batch (t)` is the mean over the batches since the previous line [s]. The rates
-# are those of the last batch, in images/s, of the whole job and of one GPU. The position in the
-# epoch is counted in samples. The first line of an epoch is printed after one batch, so its
-# position is the number of samples of a batch.
 
 _CLIP_PLACE = re.compile(r"Train Epoch: (\d{1,9}) \[ *(\d{1,15})/(\d{1,15}) \(\d{1,3}%\)\]")
 _BATCH = re.compile(
     rf" Batch \(t\):? (?P<time>{NUMBER})(?=[, ])(?:, (?P<all>{NUMBER})/s)?"
     rf"(?:, (?P<one>{NUMBER})/s/gpu)?"
 )
-_LOSS = re.compile(rf" (?:Contrastive_)?[Ll]oss: ({NUMBER})\s")
-_RATE = re.compile(rf" LR: ({NUMBER})\s")
+_CLIP_FIELD = re.compile(rf" (?:(?:Contrastive_)?([Ll]oss)|(LR)): ({NUMBER})(?=\s)")
 
 
-_CLIP_METRICS: dict[str, Scope] = {
-    "step_time": "global",
-    "samples_per_second": "global",
-    "loss": "per_rank",
-    "learning_rate": "global",
-}
-
-
-class OpenClip:
+class OpenClip(Coded):
     """Parser of the lines; remembers the global batch and the last step."""
-
-    title = "open_clip"
-    literals = (b" Batch (t)",)
-    sample = (
-        "Train Epoch: 0 [  512/9600 (5%)] Data (t): 0.100 Batch (t): 0.500, 1024.00/s, "
-        "128.000/s/gpu LR: 0.000010 Logit Scale: 14.286 Contrastive_loss: 6.2146 (6.2146)"
-    )
-    wants_next = False
 
     def __init__(self) -> None:
         self._epoch = -1
@@ -407,20 +244,10 @@ class OpenClip:
         step = self._step(epoch, seen, total, about)
         steps = step - self._last if step is not None and 0 < self._last < step else 1
         self._last = step or 0
-        one = number(batch["one"] or "")
-        if one is not None:
-            yield Hit("samples_per_second", one, "per_gpu", step)
-        found = {
-            "step_time": batch["time"],
-            "samples_per_second": batch["all"],
-            "loss": _group(_LOSS.search(text)),
-            "learning_rate": _group(_RATE.search(text)),
-        }
-        for metric, stated in found.items():
-            value = number(stated or "")
-            if value is not None:
-                mean_of = steps if metric == "step_time" else 1
-                yield Hit(metric, value, _CLIP_METRICS[metric], step, steps=mean_of)
+        found = batch.groupdict("")
+        for loss, lr, value in _CLIP_FIELD.findall(text):
+            found.setdefault(loss.lower() or lr, value)
+        yield from self.stated(found, step, steps)
 
     def _step(self, epoch: int, seen: int, total: int, about: float | None) -> int | None:
         if epoch != self._epoch:
@@ -430,7 +257,3 @@ class OpenClip:
         if not self._batch or seen % self._batch:
             return None
         return epoch * (total // self._batch) + seen // self._batch
-
-
-def _group(match: re.Match[str] | None) -> str:
-    return match[1] if match else ""

@@ -7,8 +7,9 @@ import io
 import pytest
 
 from hpc_train.base import registry
+from hpc_train.logs.formats.formats import maker
 from hpc_train.logs.line_dispatch import dispatch
-from hpc_train.logs.read_log import ParseStats, hits_in, maker
+from hpc_train.logs.read_log import ParseStats, hits_in
 
 
 def stated(text: bytes) -> list[tuple[int, str]]:
