@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,8 +10,8 @@ import pandas as pd
 from hpc_train.base.errors import ReportError, nearest
 from hpc_train.base.metrics import RESULTS
 from hpc_train.runs.expected_runs import ExpectedRun
-from hpc_train.scaling.group_reductions import NAN, levels_of, starts
-from hpc_train.scaling.record_arrays import Ints, RecordArrays, packed
+from hpc_train.scaling.group_reductions import NAN, levels_of
+from hpc_train.scaling.record_arrays import Ints
 
 # The most informative first: a series is named after the first field that differs.
 FIELDS = (
@@ -117,26 +116,23 @@ def _number(text: str | None) -> float:
     return value if value > 0 else NAN
 
 
-def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
+def conditions_of(records: pd.DataFrame, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
     """Return the recorded conditions of each run, updated with those in its log: NAME=VALUE.
 
-    The runs of the records are numbered as `runs` are. If the ranks of a run print different
-    values, all are listed: `2.4 / 2.5`. `parameters` are those that a log counts, unless the runs
-    state them.
+    The records are `numbered` as `runs` are. If the ranks of a run print different values, all are
+    listed: `2.4 / 2.5`. `parameters` are those that a log counts, the sum of the parts of its
+    model, unless the runs state them.
     """
     found = [dict(run.conditions) for run in runs]
-    for one, size in _parameters(fields, len(runs)).items():
-        found[one].setdefault("parameters", f"{size:.0f}")
-    if "condition" not in fields.metric.names:
-        return found
-    run = fields.run.codes
-    chosen = np.flatnonzero((fields.metric.among(["condition"]) == 0) & (run < len(runs)))
-    key = packed(run[chosen], fields.variant.codes[chosen])
-    chosen = chosen[np.argsort(key, kind="stable")]
-    chosen = chosen[starts(run[chosen], fields.variant.codes[chosen])]
+    own = records[records["run"] >= 0]
+    parts = own[own["metric"] == "parameters"].drop_duplicates(["run", "variant"], keep="last")
+    parts = parts[(parts["value"] > 0) & (parts["value"] < np.inf)]
+    for one, size in parts.groupby("run")["value"].sum().items():
+        found[int(str(one))].setdefault("parameters", f"{size:.0f}")
     printed: dict[tuple[int, str], set[str]] = {}
-    for one, code in zip(run[chosen].tolist(), fields.variant.codes[chosen].tolist(), strict=True):
-        name, equals, value = fields.variant.names[code].partition("=")
+    pairs = own.loc[own["metric"] == "condition", ["run", "variant"]].drop_duplicates()
+    for one, text in pairs.itertuples(index=False):
+        name, equals, value = text.partition("=")
         if equals and name:
             printed.setdefault((one, name), set()).add(value)
     for (one, name), values in printed.items():
@@ -144,71 +140,30 @@ def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dic
     return found
 
 
-def _parameters(fields: RecordArrays, runs: int) -> dict[int, float]:
-    """Return the size of each run's model: the sum of its parts, each counted once."""
-    run = fields.run.codes
-    chosen = np.flatnonzero((fields.metric.among(["parameters"]) == 0) & (run < runs))
-    names = zip(run[chosen].tolist(), fields.variant.codes[chosen].tolist(), strict=True)
-    parts = dict(zip(names, fields.value[chosen].tolist(), strict=True))
-    found: dict[int, float] = {}
-    for (one, _), count in parts.items():
-        if 0 < count < np.inf:
-            found[one] = found.get(one, 0.0) + count
-    return found
-
-
-class Printed(NamedTuple):
-    """Facts from the records: parsers and counted units of each run, longest sequence by number.
-
-    Runs without a printed length are absent from `lengths`.
-    """
-
-    parsers: list[set[str]]
-    counted: list[set[str]]
-    lengths: dict[int, str]
-
-
-def printed_of(fields: RecordArrays, runs: int) -> Printed:
-    """Return the facts from the records of the runs, which are numbered from 0."""
-    return Printed(_pairs(fields, runs), _counts(fields, runs), _lengths(fields, runs))
-
-
-def with_programs(found: Printed, conditions: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+def with_programs(
+    records: pd.DataFrame, conditions: Sequence[Mapping[str, str]], lengths: pd.Series[float]
+) -> list[dict[str, str]]:
     """Return the conditions of the runs with `parser`, `counted` and `sequence_length`.
 
     Programs that print results of the same run (DeepSpeed below Megatron) count as one, also in
     runs in which only one of them prints results. Existing conditions are kept.
     """
-    parsers, counted = _joined(found.parsers), _joined(found.counted)
+    own = records.loc[records["run"] >= 0, ["run", "parser", "metric"]].drop_duplicates()
+    parser, metric = own["parser"].astype(object), own["metric"].astype(object)
+    parser = parser.where(metric.isin(_RESULTS) & ~parser.isin(_STATED))
+    columns = []
+    for words in (parser, metric.map(_COUNTED)):
+        found: list[set[str]] = [set() for _ in conditions]
+        for run, word in zip(own["run"], words, strict=True):
+            if isinstance(word, str):
+                found[run].add(word)
+        columns.append(_joined(found))
     whole = []
-    for run, (own, parser, count) in enumerate(zip(conditions, parsers, counted, strict=True)):
-        new = {"parser": parser, "counted": count, _LENGTH: found.lengths.get(run, "")}
-        known = {name: text for name, text in new.items() if text}
-        whole.append({**known, **own})
+    for run, (given, parsers, counted) in enumerate(zip(conditions, *columns, strict=True)):
+        length = f"{lengths[run]:.0f}" if run in lengths.index else ""
+        new = {"parser": parsers, "counted": counted, _LENGTH: length}
+        whole.append({name: text for name, text in new.items() if text} | dict(given))
     return whole
-
-
-def _pairs(fields: RecordArrays, runs: int) -> list[set[str]]:
-    """Return the parsers that found results of each run."""
-    result = fields.metric.among(_RESULTS) >= 0
-    names = [name for name in fields.parser.names if name not in _STATED]
-    return _words(fields, np.where(result, fields.parser.among(names), -1), names, runs)
-
-
-def _counts(fields: RecordArrays, runs: int) -> list[set[str]]:
-    words = list(dict.fromkeys(_COUNTED.values()))
-    word = np.array([*map(words.index, _COUNTED.values()), -1], dtype=np.int64)
-    return _words(fields, word[fields.metric.among(_COUNTED)], words, runs)
-
-
-def _words(fields: RecordArrays, word: Ints, words: Sequence[str], runs: int) -> list[set[str]]:
-    """Return the words of the records of each run; a `word` is an index, negative for none."""
-    found: list[set[str]] = [set() for _ in range(runs)]
-    pairs = pd.DataFrame({"run": fields.run.codes, "word": word})
-    pairs = pairs[(pairs["word"] >= 0) & (pairs["run"] < runs)].drop_duplicates()
-    for run, one in zip(pairs["run"].tolist(), pairs["word"].tolist(), strict=True):
-        found[run].add(words[one])
-    return found
 
 
 def _joined(found: Sequence[set[str]]) -> list[str]:
@@ -220,11 +175,8 @@ def _joined(found: Sequence[set[str]]) -> list[str]:
     return [" / ".join(sorted(group[next(iter(own))])) if own else "" for own in found]
 
 
-def _lengths(fields: RecordArrays, runs: int) -> dict[int, str]:
+def sequence_lengths(records: pd.DataFrame) -> pd.Series[float]:
     """Return the longest sequence of each run: a warm-up may begin with shorter ones."""
-    own = np.flatnonzero((fields.metric.among([_LENGTH]) == 0) & (fields.run.codes < runs))
-    found: dict[int, float] = {}
-    for run, value in zip(fields.run.codes[own].tolist(), fields.value[own].tolist(), strict=True):
-        if value > 0:
-            found[run] = max(value, found.get(run, 0.0))
-    return {run: f"{value:.0f}" for run, value in found.items()}
+    own = records[(records["metric"] == _LENGTH) & (records["run"] >= 0) & (records["value"] > 0)]
+    found: pd.Series[float] = own.groupby("run")["value"].max()
+    return found

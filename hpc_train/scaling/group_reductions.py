@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -17,21 +17,23 @@ LEAST, MOST = 1e-100, 1e100
 Formula = TypeVar("Formula", bound=Callable[..., Any])
 
 
-def usable(values: Any) -> NDArray[np.bool_]:
+def usable(values: Any) -> Any:
     """Return which values are usable: finite, and within the range of measurements."""
     sizes = np.abs(values)
-    sound: NDArray[np.bool_] = (sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))
-    return sound
+    return (sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))
 
 
 def known(values: Any) -> Any:
-    """Return the values, with NaN for those that are not usable."""
-    return np.where(usable(values), values, np.nan)
+    """Return the values, a Series as such, with NaN for those that are not usable."""
+    sound = usable(values)
+    if isinstance(values, pd.Series):
+        return values.where(sound)
+    return np.where(sound, values, np.nan)
 
 
-def positive(rates: Any) -> NDArray[np.float64]:
+def positive(rates: Any) -> Any:
     """Return the rates, with NaN for those that are not usable or not above 0."""
-    return np.where((rates > 0) & usable(rates), rates, np.nan)
+    return rates.where((rates > 0) & usable(rates))
 
 
 def bounded(formula: Formula) -> Formula:
@@ -53,61 +55,6 @@ Floats = NDArray[np.float64]
 NAN = float("nan")
 # Computed batches and rates agree to fewer digits than counted ones.
 SAME = 1e-6
-
-
-def starts(*keys: NDArray[Any]) -> Ints:
-    """Return the start index of each group of equal neighbours."""
-    if not len(keys[0]):
-        return np.zeros(0, dtype=np.int64)
-    new = np.zeros(len(keys[0]), dtype=bool)
-    new[0] = True
-    for key in keys:
-        new[1:] |= key[1:] != key[:-1]
-    return np.flatnonzero(new)
-
-
-def lengths(first: Ints, size: int) -> Ints:
-    """Return the lengths of groups that begin at `first`, with `size` elements in total."""
-    return np.diff(first, append=size)
-
-
-def per_run(
-    how: Literal["mean", "median", "sum"] | float, values: Floats, run: Ints, runs: int
-) -> Floats:
-    """Return the mean, the median, the sum or a quantile of the values of each run; NaN without."""
-    groups = pd.Series(values, dtype=np.float64).groupby(run)
-    if isinstance(how, float):
-        found = groups.quantile(how)
-    else:
-        found = groups.sum(min_count=1) if how == "sum" else groups.agg(how)
-    return found.reindex(range(runs)).to_numpy(dtype=np.float64, copy=True)
-
-
-def counts(run: Ints, runs: int) -> Ints:
-    """Return the number of elements of each run."""
-    return np.bincount(run, minlength=runs)
-
-
-def any_of(chosen: Mask, run: Ints, runs: int) -> Mask:
-    """Return which runs have a selected element."""
-    return counts(run[chosen], runs) > 0
-
-
-def last_of(values: Floats, run: Ints, runs: int) -> Floats:
-    """Return the last value of each run, NaN without any."""
-    found = np.full(runs, np.nan)
-    ends = np.flatnonzero(np.append(run[1:] != run[:-1], True)) if len(run) else run
-    found[run[ends]] = values[ends]
-    return found
-
-
-def highest(values: Floats, run: Ints, runs: int) -> Floats:
-    """Return the largest value of each run, NaN without any."""
-    found = np.full(runs, np.nan)
-    first = starts(run)
-    if len(first):
-        found[run[first]] = np.maximum.reduceat(values, first)
-    return found
 
 
 class Moments(NamedTuple):
