@@ -17,9 +17,8 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.scaling.comparison import matched
-from hpc_train.scaling.group_reductions import numbers
+from hpc_train.scaling.group_reductions import Mask, numbers
 from hpc_train.scaling.points import KEY, Grouped, bases_of, grouped, rates_by
-from hpc_train.scaling.record_arrays import Mask
 from hpc_train.scaling.runs import OK
 
 # The probability that compared points of equal nodes are named.

@@ -10,8 +10,7 @@ import pandas as pd
 from hpc_train.base.errors import ReportError, nearest
 from hpc_train.base.metrics import RESULTS
 from hpc_train.runs.expected_runs import ExpectedRun
-from hpc_train.scaling.group_reductions import NAN, levels_of
-from hpc_train.scaling.record_arrays import Ints
+from hpc_train.scaling.group_reductions import NAN, Ints, levels_of
 
 # The most informative first: a series is named after the first field that differs.
 FIELDS = (

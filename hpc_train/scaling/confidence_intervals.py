@@ -14,12 +14,13 @@ from hpc_train.scaling.group_reductions import (
     MOST,
     NAN,
     Floats,
+    Ints,
+    Mask,
     Moments,
     known,
     moments,
     usable,
 )
-from hpc_train.scaling.record_arrays import Ints, Mask
 
 CONFIDENCE = 0.95
 # Relative spread below which repeated values are the same number, up to the rounding of their mean.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-
-from hpc_train.scaling.record_arrays import Ints, Mask
 
 # A product or a ratio of any two, and the square of a sum, are still numbers.
 LEAST, MOST = 1e-100, 1e100
@@ -52,6 +50,8 @@ def bounded(formula: Formula) -> Formula:
 
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 NAN = float("nan")
 # Computed batches and rates agree to fewer digits than counted ones.
 SAME = 1e-6
@@ -87,7 +87,8 @@ class Moments(NamedTuple):
 def moments(values: Floats, groups: Ints, size: int) -> Moments:
     """Return the moments of the values that are not NaN; deviations are squared, never the "
     "values."""
-    values, groups = _known(values, groups)
+    places = np.flatnonzero(~np.isnan(values))
+    values, groups = values[places], groups[places]
     if not len(values):
         return Moments(np.zeros(size), np.full(size, NAN), np.full(size, NAN))
     count = np.bincount(groups, minlength=size).astype(np.float64)
@@ -98,39 +99,11 @@ def moments(values: Floats, groups: Ints, size: int) -> Moments:
         return Moments(count, mean, np.where(count > 1, squares / (count - 1), NAN))
 
 
-def least(values: Floats, groups: Ints, size: int) -> Floats:
-    """Return the smallest known value of each group, NaN without."""
-    return -most(-values, groups, size)
-
-
-def most(values: Floats, groups: Ints, size: int) -> Floats:
-    """Return the largest known value of each group, NaN without."""
-    values, groups = _known(values, groups)
-    extremes = np.full(size, -np.inf)
-    np.maximum.at(extremes, groups, values)
-    return np.where(np.isinf(extremes), NAN, extremes)
-
-
-def sums(values: Floats, groups: Ints, size: int) -> Floats:
-    """Return the sum of the known values of each group, NaN without."""
-    values, groups = _known(values, groups)
-    sums = np.bincount(groups, values, size)
-    return np.where(np.bincount(groups, minlength=size) > 0, sums, NAN)
-
-
-def _known(values: Floats, groups: Ints) -> tuple[Floats, Ints]:
-    """Return the values that are not NaN, and their groups."""
-    known = ~np.isnan(values)
-    if known.all():
-        return values, groups
-    places = np.flatnonzero(known)
-    return values[places], groups[places]
-
-
-def only(values: Floats, groups: Ints, size: int) -> Floats:
-    """Return the common value of each group, NaN if values differ."""
-    low, high = least(values, groups, size), most(values, groups, size)
-    return np.where(agree(low, high), low, NAN)
+def over(how: Literal["min", "max", "sum"], values: Floats, groups: Ints, size: int) -> Floats:
+    """Return the smallest, largest or sum of the known values of each group, NaN without."""
+    each = pd.Series(values, dtype=np.float64).groupby(groups)
+    found = each.sum(min_count=1) if how == "sum" else each.agg(how)
+    return found.reindex(range(size)).to_numpy(dtype=np.float64, copy=True)
 
 
 def agree(low: Floats, high: Floats) -> Mask:
@@ -165,15 +138,19 @@ def levels_of(values: Floats, near: float) -> Ints:
 
 
 def filled(code: Ints, *groups: Ints) -> Ints:
-    """Replace a missing level (-1) by the most frequent one of the first group, else of the "
-    "next."""
+    """Replace a missing level (-1) by the most frequent one of its first group, else the next."""
     for group in groups:
-        best = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
-        width = int(code.max(initial=0)) + 1
-        known = code >= 0
-        pairs, counts = np.unique(group[known] * width + code[known], return_counts=True)
-        # The last value that is written remains: the most frequent level, the first of several.
-        pairs = pairs[np.lexsort((-pairs, counts))]
-        best[pairs // width] = pairs % width
-        code = np.where(code < 0, best[group], code)
+        pairs = pd.DataFrame({"group": group, "code": code})
+        known = pairs[code >= 0].value_counts().rename("n").reset_index()
+        # Of several, the first one.
+        known = known.sort_values(["n", "code"], ascending=[False, True]).drop_duplicates("group")
+        best = pairs["group"].map(known.set_index("group")["code"]).fillna(-1)
+        code = np.where(code < 0, best, code).astype(np.int64)
     return code
+
+
+def codes(columns: Sequence[pd.Series[Any]]) -> Ints:
+    """Number the different rows in order of appearance; NA counts as a value."""
+    rows = pd.DataFrame({n: pd.factorize(column)[0] for n, column in enumerate(columns)})
+    number: Ints = rows.groupby(list(rows), sort=False).ngroup().to_numpy(dtype=np.int64)
+    return number

@@ -5,19 +5,16 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from hpc_train.base.errors import ReportError
 from hpc_train.base.metrics import RATE_RECORDS, UNITS
 from hpc_train.logs.record import Pack, Record, packs_of
 from hpc_train.runs.expected_runs import OF_WHICH
 
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Marks = pd.Series  # of bool, with the index of the frame that they choose from
 TEXTS = ("run", "source", "parser", "metric", "scope", "node", "variant")
 WHOLE = ("line", "step", "rank", "steps")
@@ -195,24 +192,3 @@ def of_last_job(
                 places.append(f"{source}:{line}")
                 break
     return records[~dropped].reset_index(drop=True), places
-
-
-def codes(columns: Sequence[pd.Series[float]]) -> Ints:
-    """Number the different rows in order of appearance; NA counts as a value."""
-    return _numbered([pd.factorize(column)[0] for column in columns], sort=False)
-
-
-def packed(*keys: NDArray[Any]) -> Ints:
-    """Return one number for each combination of keys, in the sort order of the keys."""
-    return _numbered(keys, sort=True)
-
-
-def firsts(code: Ints) -> Ints:
-    """Return the first place of each number of `codes`, which are numbered in their order."""
-    return np.unique(code, return_index=True)[1]
-
-
-def _numbered(keys: Sequence[NDArray[Any]], *, sort: bool) -> Ints:
-    rows = pd.DataFrame(dict(enumerate(keys)))
-    number: Ints = rows.groupby(list(rows), sort=sort).ngroup().to_numpy(dtype=np.int64)
-    return number

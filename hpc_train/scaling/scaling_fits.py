@@ -13,8 +13,7 @@ import pandas as pd
 from hpc_train.base.errors import ReportError
 from hpc_train.base.value import Value
 from hpc_train.scaling.confidence_intervals import CONFIDENCE, f_above, students_t
-from hpc_train.scaling.group_reductions import Floats, numbers
-from hpc_train.scaling.record_arrays import Ints, Mask
+from hpc_train.scaling.group_reductions import Floats, Ints, Mask, numbers
 
 Law = Literal["amdahl", "gustafson", "usl"]
 LAW_NAMES: dict[Law, str] = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,17 @@ import pandas as pd
 from hpc_train.jobs.study import Scaling, narrowed
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.condition_differences import compared, levels, texts
-from hpc_train.scaling.group_reductions import SAME, Floats, filled, least, levels_of, most, numbers
+from hpc_train.scaling.group_reductions import (
+    SAME,
+    Floats,
+    Ints,
+    Mask,
+    codes,
+    filled,
+    levels_of,
+    numbers,
+)
 from hpc_train.scaling.points import KEY
-from hpc_train.scaling.record_arrays import Ints, Mask, codes, firsts, packed
 from hpc_train.scaling.runs import OK
 from hpc_train.scaling.scaling_regime import batch_column, batches
 
@@ -50,15 +58,21 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
         level = levels(field, values)
         absent = int(((level < 0) & (runs["state"] == OK).to_numpy(dtype=bool)).sum())
         silent += [f"{field} ({_runs(absent)})"] if absent else []
-        inside = _differs(level, series)[series]
+        inside = _differs(level, series)
         if not inside.any():
             continue
         notes.append(_difference(field, _census(runs, values, field, level, inside)))
         level = np.where(inside, filled(level, point, series), -1)
         finer = codes([pd.Series(parts), pd.Series(level)])
-        refined = (_parts(finer, series) > _parts(parts, series))[series]
+        finer_parts, before = (_counted(pd.Series(own), series) for own in (finer, parts))
+        refined = (finer_parts > before).to_numpy(dtype=bool)
         shown = _short(values, field, level)
-        names, parts = _named(names, field, shown, np.where(refined, level, -1)), finer
+        named = np.where(refined, level, -1).tolist()
+        names = [
+            name if one < 0 else narrowed(name, field, shown[one])
+            for name, one in zip(names, named, strict=True)
+        ]
+        parts = finer
     batch, reasons = batch_split(runs.assign(series=names), study.scaling)
     notes += [*reasons, *_allowed(runs, study.allow_mixed, series)]
     if silent:
@@ -70,26 +84,14 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
 
 
 def _differs(level: Ints, series: Ints) -> Mask:
-    """Whether each series has several known levels."""
-    size = int(series.max(initial=-1)) + 1
-    known = level >= 0
-    own = series[known]
-    first = ~pd.Series(packed(own, level[known])).duplicated().to_numpy()
-    several: Mask = np.bincount(own[first], minlength=size) > 1
+    """Whether the series of each run has several known levels."""
+    several: Mask = (_counted(pd.Series(level).where(level >= 0), series) > 1).to_numpy(dtype=bool)
     return several
 
 
-def _parts(parts: Ints, series: Ints) -> Ints:
-    """Return how many parts each series has; parts are numbered in order of appearance."""
-    return np.bincount(series[firsts(parts)], minlength=int(series.max(initial=-1)) + 1)
-
-
-def _named(names: Sequence[str], field: str, shown: Sequence[str], level: Ints) -> list[str]:
-    """Return the names of the series of runs, narrowed to the level of those that have one."""
-    return [
-        name if one < 0 else narrowed(name, field, shown[one])
-        for name, one in zip(names, level.tolist(), strict=True)
-    ]
+def _counted(values: pd.Series[Any], series: Ints) -> pd.Series[Any]:
+    """Return for each run how many different values its series has."""
+    return values.groupby(series).transform("nunique")
 
 
 def _short(values: Sequence[str | None], field: str, level: Ints) -> list[str]:
@@ -145,7 +147,7 @@ def _allowed(runs: pd.DataFrame, allowed: Sequence[str], series: Ints) -> Iterat
     for field in dict.fromkeys(allowed):
         values = texts(runs, field)
         level = levels(field, values)
-        inside = _differs(level, series)[series]
+        inside = _differs(level, series)
         if inside.any():
             census = _census(runs, values, field, level, inside)
             shown = ", ".join(f"{text} ({_runs(n)})" for text, n, _ in census)
@@ -168,7 +170,10 @@ def batch_split(runs: pd.DataFrame, declared: Scaling | None) -> tuple[list[str]
     batch = np.where(ok, batch_column(runs).to_numpy(dtype=np.float64, na_value=np.nan), np.nan)
     point = codes([runs[name] for name in KEY])
     notes = []
-    for label in dict.fromkeys(before[_several(batch, point)].tolist()):
+    each = pd.Series(batch).groupby(point)
+    high = each.transform("max")
+    several = (high - each.transform("min") > SAME * high).to_numpy(dtype=bool)
+    for label in dict.fromkeys(before[several].tolist()):
         own = np.flatnonzero(before == label)
         field, values, level = _split(batch[own], numbers(runs, "ranks")[own], point[own], declared)
         level = filled(level, point[own], np.zeros(len(own), dtype=np.int64))
@@ -183,14 +188,6 @@ def batch_split(runs: pd.DataFrame, declared: Scaling | None) -> tuple[list[str]
     return names, notes
 
 
-def _several(batch: Floats, point: Ints) -> Mask:
-    """Whether each run is of a point that has several batches."""
-    size = int(point.max(initial=-1)) + 1
-    low, high = least(batch, point, size), most(batch, point, size)
-    several: Mask = high - low > SAME * high
-    return several[point]
-
-
 def _split(
     batch: Floats, ranks: Floats, point: Ints, declared: Scaling | None
 ) -> tuple[str, Floats, Ints]:
@@ -203,11 +200,10 @@ def _split(
         return ways[0]
     if declared is not None:
         return ways[declared == "weak"]
-    return min(ways, key=lambda way: _alone(way[2], ranks))
 
+    def alone(level: Ints) -> int:
+        """Return the number of levels that were measured at one size only."""
+        sizes = pd.Series(ranks[level >= 0]).groupby(level[level >= 0]).nunique()
+        return int((sizes == 1).sum())
 
-def _alone(level: Ints, ranks: Floats) -> int:
-    """Return the number of levels that were measured at one size only."""
-    known = level >= 0
-    pairs = np.unique(np.stack([level[known], ranks[known].astype(np.int64)]), axis=1)
-    return int((np.bincount(pairs[0]) == 1).sum())
+    return min(ways, key=lambda way: alone(way[2]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from hpc_train.scaling.confidence_intervals import welch
 from hpc_train.scaling.group_reductions import Floats, Moments
-from hpc_train.scaling.record_arrays import Ints
+from hpc_train.scaling.group_reductions import Ints
 
 STUDIES, SIZES, NOISE, LEVEL, SEED = 3000, 4, 0.02, 0.95, 20261125
 KINDS = (
