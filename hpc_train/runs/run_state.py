@@ -15,7 +15,6 @@ from hpc_train.base.value import Value
 from hpc_train.jobs.job import RESUBMIT
 from hpc_train.runs.restart_table import signal_of
 from hpc_train.runs.run import Failure, JobReport, JobState, JobStatus, Run, Submission
-from hpc_train.runs.run_folders import RunFiles
 
 # Largest difference between the clocks of a scheduler and of its nodes.
 _CLOCKS_S = 5.0
@@ -66,8 +65,9 @@ def nested_report(
     removes the files of runs that did not succeed.
     """
     ended = allocation.state.finished
+    name = f"its allocation, job {allocation.job}," if allocation.job else "its allocation"
     if has_ended(status) and allocation.state is not JobState.PENDING:
-        reason = f"{_name(allocation)} ended while it was running"
+        reason = f"{name} ended while it was running"
         return msgspec.structs.replace(allocation, reason=reason) if ended and cut_off else None
     if status is not None:
         return allocation
@@ -76,20 +76,12 @@ def nested_report(
         return msgspec.structs.replace(
             allocation, state=JobState.PENDING, reason=reason, start=None
         )
-    return _not_started(allocation) if ended else allocation
-
-
-def _not_started(allocation: JobReport) -> JobReport:
-    """Return the state of a run that was not started in its allocation."""
-    failed = allocation.state is JobState.FAILED
-    message = f"{_name(allocation)} ended ({allocation.state.value}) before it started"
+    if not ended:
+        return allocation
+    message = f"{name} ended ({allocation.state.value}) before it started"
     reason = ": ".join(filter(None, (message, allocation.reason)))
-    state = JobState.FAILED if failed else JobState.LOST
+    state = JobState.FAILED if allocation.state is JobState.FAILED else JobState.LOST
     return msgspec.structs.replace(allocation, state=state, reason=reason)
-
-
-def _name(allocation: JobReport) -> str:
-    return f"its allocation, job {allocation.job}," if allocation.job else "its allocation"
 
 
 def decide(
@@ -127,8 +119,13 @@ def decide(
         state = JobState.FAILED
     else:
         state = JobState.UNKNOWN if submission is None or recorded is None else recorded
-    timed_out = state is JobState.FAILED and _out_of_time(status, nested_limit_s)
-    return JobState.TIMEOUT if timed_out else state
+    if state is JobState.FAILED and nested_limit_s is not None and status is not None:
+        # It was ended at its own time limit, inside an allocation that continued. The limit counts
+        # from shortly before the script records its start.
+        ran_s = (status.ended or status.started) - status.started
+        if status.ended is not None and status.exit_code != 0 and ran_s >= nested_limit_s - 1:
+            return JobState.TIMEOUT
+    return state
 
 
 def has_ended(status: JobStatus | None) -> bool:
@@ -153,14 +150,6 @@ def current(status: JobStatus | None, report: JobReport | None) -> JobStatus | N
     return None if stale else status
 
 
-def _out_of_time(status: JobStatus | None, limit: float | None) -> bool:
-    """Whether the run was ended at its own time limit, inside an allocation that continued."""
-    if limit is None or status is None or status.ended is None:
-        return False
-    # The limit counts from shortly before the script records its start.
-    return status.exit_code != 0 and status.ended - status.started >= limit - 1
-
-
 _SENTENCES = {
     JobState.LOST: "it was started or queued, and no process of it is left",
     JobState.CANCELLED: "cancelled, not by hpctrain",
@@ -169,31 +158,27 @@ _SENTENCES = {
 }
 
 
-def run_of(files: RunFiles, report: JobReport | None) -> Run:
+def run_of(files: Run, report: JobReport | None) -> Run:
     """Combine a run's files with the answer of its executor; None means no answer."""
     status = current(files.status, report)
-    earlier = earlier_start(files.status, report)
+    earlier = files.status if status is None else None
+    if report is not None and earlier is not None and report.state is JobState.PENDING:
+        # Slurm's queue gives a requeued job the reason BeginTime, as if its user had requested a
+        # later start. Only the accounting knows more, and not every cluster has one.
+        reason = "; ".join(filter(None, (_end_of(earlier), report.reason)))
+        if not report.history:
+            report = msgspec.structs.replace(report, reason=reason, history=True)
     plan = files.manifest.plan if files.manifest else None
     limit = plan.time_s if plan and plan.nested else None
     state = decide(report, files.status, files.submission, limit)
-    return Run(
-        folder=files.folder,
-        manifest=files.manifest,
-        submission=files.submission,
-        status=files.status,
-        state=state,
-        problem=files.problem
-        or _not_shared(state, files)
-        or _no_space(state, files)
-        or _problem(state, files.submission, status, report),
-        job_report=with_earlier_start(report, earlier),
-        earlier=earlier,
-        starts=files.starts,
-        newer=files.newer,
+    problem = _not_shared(state, files) or _no_space(state, files)
+    problem = files.problem or problem or _problem(state, files.submission, status, report)
+    return msgspec.structs.replace(
+        files, state=state, problem=problem, job_report=report, earlier=earlier
     )
 
 
-def _not_shared(state: JobState, files: RunFiles) -> str:
+def _not_shared(state: JobState, files: Run) -> str:
     """Detect that Slurm could not open the log of a job, which it reports nowhere."""
     silent = files.status is None and not files.logged
     if state is not JobState.FAILED or files.submission is None or not silent:
@@ -204,7 +189,7 @@ def _not_shared(state: JobState, files: RunFiles) -> str:
     )
 
 
-def _no_space(state: JobState, files: RunFiles) -> str:
+def _no_space(state: JobState, files: Run) -> str:
     """Detect that the script could not write its end: the temporary file is left, and not whole.
 
     Without any file, the disk may still be full.
@@ -232,21 +217,18 @@ def _problem(
     if state.active or state is JobState.COMPLETED:
         return ""
     if state is JobState.FAILED and status is not None and status.failure is not None:
-        return _bad_nodes(status) or _first_failure(status.failure)
+        bad = status.bad_nodes.replace(",", ", ")
+        return f"preflight: checks failed on {bad}" if bad else _first_failure(status.failure)
     if submission is None:
-        return _without_submission(status)
-    if submission.state is state and submission.reason:
-        return submission.reason
-    if report is not None and report.reason:
-        return report.reason
-    return _without_reason(state, status)
-
-
-def _without_submission(status: JobStatus | None) -> str:
-    if status is None:
-        return "it was never submitted"
-    job = f"job {status.job}" if status.job else f"process {status.pid}"
-    return f"submission.json is missing; status.json says {job} on {status.host}"
+        if status is None:
+            return "it was never submitted"
+        job = f"job {status.job}" if status.job else f"process {status.pid}"
+        return f"submission.json is missing; status.json says {job} on {status.host}"
+    reason = submission.reason if submission.state is state else ""
+    reason = reason or (report.reason if report else "")
+    if not reason and state is JobState.FAILED and status and status.exit_code is not None:
+        reason = f"exit code {status.exit_code} before any rank failed; see logs/job.out"
+    return reason or _SENTENCES.get(state, "")
 
 
 def never_submitted(run: Run) -> bool:
@@ -268,41 +250,11 @@ def is_untouched(run: Run) -> bool:
     return whole and not any(run.folder.logs.glob("*"))
 
 
-def _without_reason(state: JobState, status: JobStatus | None) -> str:
-    if state is JobState.FAILED and status is not None and status.exit_code is not None:
-        return f"exit code {status.exit_code} before any rank failed; see logs/job.out"
-    return _SENTENCES.get(state, "")
-
-
-def _bad_nodes(status: JobStatus) -> str:
-    names = status.bad_nodes.replace(",", ", ")
-    return f"preflight: checks failed on {names}" if names else ""
-
-
 def _first_failure(failure: Failure) -> str:
     rank = "a rank" if failure.rank is None else f"rank {failure.rank}"
     lost = ", after it lost another rank" if failure.lost_peer else ""
     asked = ", which asks for another start" if failure.exit_code == RESUBMIT else ""
     return f"{rank} on {failure.host}: exit code {failure.exit_code}{asked}{lost}"
-
-
-# status.json of a job that waits again -> what ended its earlier start.
-#
-# Slurm's queue gives such a job the reason BeginTime, as if its user had requested a later start.
-# Only the accounting knows more, and not every cluster has one.
-
-
-def earlier_start(status: JobStatus | None, report: JobReport | None) -> JobStatus | None:
-    """Return status.json if it is that of a start before the job was requeued."""
-    return status if current(status, report) is None else None
-
-
-def with_earlier_start(report: JobReport | None, earlier: JobStatus | None) -> JobReport | None:
-    """Add to the reason of a waiting job what ended its earlier start, unless it is known."""
-    if report is None or earlier is None or report.history or report.state is not JobState.PENDING:
-        return report
-    reason = "; ".join(filter(None, (_end_of(earlier), report.reason)))
-    return msgspec.structs.replace(report, reason=reason, history=True)
 
 
 def _end_of(earlier: JobStatus) -> str:

@@ -18,9 +18,9 @@ from hpc_train.base.value import Value
 from hpc_train.runs.executor import Executor
 from hpc_train.runs.expected_runs import missing_runs
 from hpc_train.runs.json_files import read_json, read_submission
-from hpc_train.runs.nodes import NodeFault, SlowRank, bad_nodes, node_faults, slow_ranks
+from hpc_train.runs.nodes import NodeFault, bad_nodes, node_faults
 from hpc_train.runs.run import JobReport, JobState, JobStatus, Run, RunFolder, Submission
-from hpc_train.runs.run_folders import RunFiles, find, homes, is_run, read_run, run_folders
+from hpc_train.runs.run_folders import find, homes, is_run, read_run, run_folders
 from hpc_train.runs.run_state import has_ended, is_settled, never_submitted, run_of
 from hpc_train.runs.submission_file import mark, read
 from hpc_train.runs.submission_file import write as write_submission
@@ -44,7 +44,7 @@ def runs_of(paths: Sequence[Path]) -> dict[Path, tuple[Run, ...]]:
     return {path: combine(items, reports) for path, items in files.items()}
 
 
-def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> list[RunFiles]:
+def read_runs(path: Path, known: Mapping[RunFolder, Run] | None = None) -> list[Run]:
     """Read the files of the runs below a folder, or of a run folder.
 
     Runs in `known` with a final state are not read again, nor are known manifests, which never
@@ -55,13 +55,13 @@ def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> 
     return [_read(run, previous.get(run)) for run in folders]
 
 
-def _read(run: RunFolder, known: RunFiles | None) -> RunFiles:
+def _read(run: RunFolder, known: Run | None) -> Run:
     if known is None or known.problem:
         return read_run(run)
     return known if is_settled(known.status, known.submission) else _read_again(known)
 
 
-def _read_again(item: RunFiles) -> RunFiles:
+def _read_again(item: Run) -> Run:
     """Read only the files that change; if one is damaged, read all files to report it."""
     run = item.folder
     try:
@@ -73,7 +73,7 @@ def _read_again(item: RunFiles) -> RunFiles:
     return msgspec.structs.replace(item, submission=submission, status=status, logged=logged)
 
 
-def query_executors(files: Sequence[RunFiles]) -> Mapping[RunFolder, JobReport]:
+def query_executors(files: Sequence[Run]) -> Mapping[RunFolder, JobReport]:
     """Query each executor once, for all of its runs without a final state; say so if it is slow."""
     by_executor: dict[str, dict[RunFolder, Submission]] = defaultdict(dict)
     for item in files:
@@ -90,14 +90,17 @@ def query_executors(files: Sequence[RunFiles]) -> Mapping[RunFolder, JobReport]:
     return reports
 
 
-def combine(files: Sequence[RunFiles], reports: Mapping[RunFolder, JobReport]) -> tuple[Run, ...]:
+def combine(files: Sequence[Run], reports: Mapping[RunFolder, JobReport]) -> tuple[Run, ...]:
     """Combine files and answers, and record final states."""
     return tuple(_combine(item, reports.get(item.folder)) for item in files)
 
 
-def _combine(item: RunFiles, report: JobReport | None) -> Run:
-    if _may_have_ended(item, report):
-        item = _read(item.folder, item)
+def _combine(item: Run, report: JobReport | None) -> Run:
+    if item.submission is not None and not is_settled(item.status, item.submission):
+        open_end = not has_ended(item.status)
+        # It may have written its end between reading and query.
+        if report is None or (report.state.finished and open_end):
+            item = _read(item.folder, item)
     if report is not None and item.submission is not None:
         updated = _updated(item.submission, report)
         if updated != item.submission and is_own(item.folder.path):
@@ -105,14 +108,6 @@ def _combine(item: RunFiles, report: JobReport | None) -> Run:
                 write_submission(item.folder, updated)
         item = msgspec.structs.replace(item, submission=updated)
     return run_of(item, report)
-
-
-def _may_have_ended(item: RunFiles, report: JobReport | None) -> bool:
-    """Whether a run may have written its end between reading and query."""
-    if item.submission is None or is_settled(item.status, item.submission):
-        return False
-    open_end = not has_ended(item.status)
-    return report is None or (report.state.finished and open_end)
 
 
 def _updated(submission: Submission, report: JobReport) -> Submission:
@@ -157,31 +152,6 @@ def faults_of_nodes(
     return faults, bad_nodes(faults)
 
 
-def slow_ranks_of(run: Run) -> tuple[SlowRank, ...]:
-    """Return the ranks of a run that take much longer for a step than the others."""
-    return slow_ranks(run.folder.logs)
-
-
-def folder_of(word: str, root: Path) -> Path:
-    """Return the folder of a run, job or study, by its name or path.
-
-    Raises:
-        UnknownNameError: nothing has that name.
-        StoreError: the prefix of several run ids.
-    """
-    return find(root, word)
-
-
-def is_run_folder(folder: Path) -> bool:
-    """Whether a folder is that of a run, not that of a job or study."""
-    return is_run(folder)
-
-
-def missing_below(folder: Path, runs: Sequence[Run]) -> tuple[str, ...]:
-    """Return the ids of the requested runs of a study without a folder; none for a job."""
-    return missing_runs(folder, tuple(runs))
-
-
 class Watch:
     """Returns the state of runs, with limited queries of the scheduler.
 
@@ -196,7 +166,7 @@ class Watch:
         self._path = path
         self._clock = clock
         self._answers: Mapping[RunFolder, JobReport] | None = None
-        self._known: Mapping[RunFolder, RunFiles] = {}
+        self._known: Mapping[RunFolder, Run] = {}
         self._read_s = 0.0
         self._started = self._queried = clock()
         self._pause_s = _FIRST_S if just_submitted else 0.0
@@ -226,7 +196,7 @@ class Watch:
             self._pause_s = max(_FIRST_S, 2 * self._pause_s)
         return combine(files, self._job_reports(files))
 
-    def _job_reports(self, files: Sequence[RunFiles]) -> dict[RunFolder, JobReport]:
+    def _job_reports(self, files: Sequence[Run]) -> dict[RunFolder, JobReport]:
         if self._answers is None:
             since = self._started - _CLOCKS_S
             return {
@@ -242,7 +212,7 @@ class Watch:
         }
 
 
-def _may_be_active(item: RunFiles, since: float) -> bool:
+def _may_be_active(item: Run, since: float) -> bool:
     """Whether the scheduler may still have a job; one that failed just now may be requeued."""
     status = item.status
     ended = status is not None and status.ended is not None
@@ -251,7 +221,7 @@ def _may_be_active(item: RunFiles, since: float) -> bool:
     return item.submission is not None and item.submission.state is None and not ended
 
 
-def _poll_s(files: Sequence[RunFiles]) -> float:
+def _poll_s(files: Sequence[Run]) -> float:
     """Return the longest interval of the sites; 0 if only this machine is queried."""
     polls = [
         item.submission.cluster.poll_s
@@ -285,7 +255,14 @@ def cancel(path: Path, reason: str = "") -> Cancelled:
     runs = runs_below(path)
     unknown = [run for run in runs if (run.state is JobState.UNKNOWN and not never_submitted(run))]
     active = [run for run in runs if run.state.active]
-    active += [run for run in unknown if _has_job(run)]
+    # A run of unknown state can be cancelled by the id of its job.
+    active += [
+        run
+        for run in unknown
+        if (one := run.submission)
+        and one.answered
+        and not find_batch_system(one.executor).this_machine
+    ]
     if not active:
         states = ", ".join(sorted({run.state.value for run in runs}))
         why = next((run.problem for run in runs if run.state is JobState.UNKNOWN), "")
@@ -306,11 +283,3 @@ def cancel(path: Path, reason: str = "") -> Cancelled:
                 mark(folder, done, done.state, reason)
     unknown_jobs = tuple(run for run in unknown if run not in active)
     return Cancelled(runs=tuple(active), unknown_jobs=unknown_jobs)
-
-
-def _has_job(run: Run) -> bool:
-    """Whether a run of unknown state has a job id by which it can be cancelled."""
-    submission = run.submission
-    if submission is None or find_batch_system(submission.executor).this_machine:
-        return False
-    return submission.answered

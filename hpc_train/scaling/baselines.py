@@ -13,11 +13,11 @@ import pandas as pd
 from hpc_train.jobs.study import axis_name
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.comparison import MUST_MATCH
-from hpc_train.scaling.condition_differences import compared, difference, merged
 from hpc_train.scaling.group_reductions import Floats, Ints, Mask, codes, levels_of, numbers, over
 from hpc_train.scaling.points import TO_TRAIN, Grouped, not_ok
 from hpc_train.scaling.runs import OK
 from hpc_train.scaling.scaling_regime import ROUNDED, batches
+from hpc_train.scaling.split_series import compared, difference, merged
 
 _AXIS = "axis."
 _BATCH = "global_batch"

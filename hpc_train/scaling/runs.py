@@ -17,7 +17,6 @@ from hpc_train.jobs.study import Warmup, axis_name, series_label, size_of
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedRun, ExpectedStudy
 from hpc_train.runs.run import JobState
-from hpc_train.scaling.condition_differences import conditions_of, sequence_lengths, with_programs
 from hpc_train.scaling.group_reductions import NAN, bounded, known, positive, usable
 from hpc_train.scaling.measurements import (
     GLOBAL,
@@ -117,9 +116,11 @@ def run_frame(study: ExpectedStudy, records: pd.DataFrame | Iterable[Record]) ->
     left_out = _add_steps(found, measured, study)
     _add_values(found, measured)
     found["startup_s"] = _startup_s(left_out, found)
-    lengths = sequence_lengths(own)
+    lengths = _sequence_lengths(own)
     _add_use_of_hardware(found, measured, lengths)
-    found["conditions"] = _objects(with_programs(own, conditions_of(own, study.runs), lengths))
+    found["conditions"] = _objects(
+        _with_programs(own, _printed_conditions(own, study.runs), lengths)
+    )
     _add_computed_operations(found)
     _add_verdicts(found, study, rows, rate_questions(given))
     # A table states the steps behind its one time.
@@ -393,6 +394,82 @@ def with_contradictions(found: Mapping[str, Any]) -> list[tuple[Flag, ...]]:
             )
             flags[run] = (*flags[run], Flag(FlagCode.CONTRADICTION, detail))
     return flags
+
+
+# Results that are compared; a sample is a sequence for one program, an image for another.
+_RESULTS = tuple(metric.record for metric in RESULTS)
+_COUNTED = {"samples": "samples"} | {
+    metric.record: metric.basis.item for metric in RESULTS if metric.basis and metric.basis.is_rate
+}
+# Values stated by a user have no program.
+_OF_USERS = frozenset({"table", "points"})
+_LENGTH = "sequence_length"
+
+
+def _printed_conditions(records: pd.DataFrame, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
+    """Return the recorded conditions of each run, updated with those in its log: NAME=VALUE.
+
+    The records are `numbered` as `runs` are. If the ranks of a run print different values, all are
+    listed: `2.4 / 2.5`. `parameters` are those that a log counts, the sum of the parts of its
+    model, unless the runs state them.
+    """
+    found = [dict(run.conditions) for run in runs]
+    own = records[records["run"] >= 0]
+    parts = own[own["metric"] == "parameters"].drop_duplicates(["run", "variant"], keep="last")
+    parts = parts[(parts["value"] > 0) & (parts["value"] < np.inf)]
+    for one, size in parts.groupby("run")["value"].sum().items():
+        found[int(str(one))].setdefault("parameters", f"{size:.0f}")
+    printed: dict[tuple[int, str], set[str]] = {}
+    pairs = own.loc[own["metric"] == "condition", ["run", "variant"]].drop_duplicates()
+    for one, text in pairs.itertuples(index=False):
+        name, equals, value = text.partition("=")
+        if equals and name:
+            printed.setdefault((one, name), set()).add(value)
+    for (one, name), values in printed.items():
+        found[one][name] = " / ".join(sorted(values))
+    return found
+
+
+def _with_programs(
+    records: pd.DataFrame, conditions: Sequence[Mapping[str, str]], lengths: pd.Series[float]
+) -> list[dict[str, str]]:
+    """Return the conditions of the runs with `parser`, `counted` and `sequence_length`.
+
+    Programs that print results of the same run (DeepSpeed below Megatron) count as one, also in
+    runs in which only one of them prints results. Existing conditions are kept.
+    """
+    own = records.loc[records["run"] >= 0, ["run", "parser", "metric"]].drop_duplicates()
+    parser, metric = own["parser"].astype(object), own["metric"].astype(object)
+    parser = parser.where(metric.isin(_RESULTS) & ~parser.isin(_OF_USERS))
+    columns = []
+    for words in (parser, metric.map(_COUNTED)):
+        found: list[set[str]] = [set() for _ in conditions]
+        for run, word in zip(own["run"], words, strict=True):
+            if isinstance(word, str):
+                found[run].add(word)
+        columns.append(_joined(found))
+    whole = []
+    for run, (given, parsers, counted) in enumerate(zip(conditions, *columns, strict=True)):
+        length = f"{lengths[run]:.0f}" if run in lengths.index else ""
+        new = {"parser": parsers, "counted": counted, _LENGTH: length}
+        whole.append({name: text for name, text in new.items() if text} | dict(given))
+    return whole
+
+
+def _joined(found: Sequence[set[str]]) -> list[str]:
+    """Return a name for each set, the same for sets that common words connect."""
+    group: dict[str, set[str]] = {}
+    for words in {frozenset(own): own for own in found}.values():
+        joined = set(words).union(*(group.get(word, ()) for word in words))
+        group.update(dict.fromkeys(joined, joined))
+    return [" / ".join(sorted(group[next(iter(own))])) if own else "" for own in found]
+
+
+def _sequence_lengths(records: pd.DataFrame) -> pd.Series[float]:
+    """Return the longest sequence of each run: a warm-up may begin with shorter ones."""
+    own = records[(records["metric"] == _LENGTH) & (records["run"] >= 0) & (records["value"] > 0)]
+    found: pd.Series[float] = own.groupby("run")["value"].max()
+    return found
 
 
 # Of a parameter for each token: two operations forward, four backward.

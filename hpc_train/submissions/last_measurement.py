@@ -136,6 +136,7 @@ class RunProgress:
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
         self._read_at = -every_s
+        self._line = ""
         self._known: dict[str, LastMeasurement] = {}
         self._texts: dict[str, str] = {}
         self._slow: dict[str, tuple[float | None, str]] = {}
@@ -162,6 +163,16 @@ class RunProgress:
         parts = (measured, last.steps_left(), time_left(run), hours_used(run))
         return ", ".join(filter(None, parts)) if measured else ""
 
+    def line(self, runs: Sequence[Run]) -> str:
+        """Return `RUN  step 120, …` of the first run; empty without news, or between readings."""
+        now = time.monotonic()
+        if not runs or now - self._read_at < self._every_s:
+            return ""
+        self._read_at = now
+        line = self.text(runs[0])
+        known, self._line = self._line, line
+        return f"{runs[0].folder.run_id}  {line}" if line and line != known else ""
+
     def _slow_ranks(self, run: Run) -> str:
         """Return `slow: rank 1 on n2 takes …`; it opens the log of each rank, so it is kept."""
         now, (read_at, text) = time.monotonic(), self._slow.get(run.folder.run_id, (None, ""))
@@ -169,29 +180,6 @@ class RunProgress:
             text = "; ".join(f"slow: {one.text()}" for one in slow_ranks(run.folder.logs)[:_NAMED])
             self._slow[run.folder.run_id] = (now, text)
         return text
-
-
-class Progress:
-    """The line of the first run that is running, read at limited intervals."""
-
-    def __init__(self, every_s: float) -> None:
-        self._every_s = every_s
-        self._read_at = -every_s
-        self._progress = RunProgress(every_s)
-        self._line = ""
-
-    def line(self, runs: Sequence[Run]) -> str:
-        """Return `RUN  step 120, …`; empty if nothing is known yet, or between two readings."""
-        now = time.monotonic()
-        if not runs or now - self._read_at < self._every_s:
-            return ""
-        self._read_at = now
-        run = runs[0]
-        line = self._progress.text(run)
-        if line == self._line:
-            return ""
-        self._line = line
-        return f"{run.folder.run_id}  {line}" if line else ""
 
 
 # A benchmark of a network measures no training, and `collect` prints what it measures.

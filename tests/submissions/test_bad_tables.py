@@ -26,7 +26,6 @@ from hpc_train.scaling.record_arrays import records_in
 from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.submissions.last_measurement import (
     LastMeasurement,
-    Progress,
     RunProgress,
     hours_used,
     time_left,
@@ -175,7 +174,7 @@ def test_the_time_to_the_limit(run: Run) -> None:
 
 def test_a_line_is_returned_when_it_is_new_and_due(run: Run) -> None:
     log(run, EVENT % (1, "2.5"))
-    rare, often = Progress(3600.0), Progress(0.0)
+    rare, often = RunProgress(3600.0), RunProgress(0.0)
     line = f"{run.folder.run_id}  step 1, 0.25 s a step, loss 2.5, {LEFT}"
     assert rare.line([run]) == often.line([run]) == line
     log(run, EVENT % (2, "2.5"))
