@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite, isnan
 from typing import Any, NamedTuple
 
@@ -241,6 +241,16 @@ def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
     if not own or UNKNOWN in states:
         state = UNKNOWN
     batch = row["global_batch"]
+
+    def score_of(name: str) -> float | None:
+        times = [run[name] for run in own]
+        if any(run["state"] == REACHED and run[name] is None for run in own):
+            return None
+        if len(times) >= LEAST_RUNS:
+            found = score(times)
+            return found if isfinite(found) else None
+        return None if None in times else float(np.mean(times))
+
     return {
         **{name: _plain(row[name]) for name in KEY},
         "gpus": _plain(row["gpus"]),
@@ -250,21 +260,11 @@ def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
         "n_reached": reached,
         "state": state,
         "samples_to_target": float(np.mean(counts)) if state == REACHED else None,
-        **{name: None if state == UNKNOWN else _score(own, name) for name in _TIMES},
+        **{name: None if state == UNKNOWN else score_of(name) for name in _TIMES},
         "startup_s": _plain(row["startup_s"]),
         "statistical_efficiency": None,
         "runs": list(own),
     }
-
-
-def _score(own: Sequence[TargetRow], name: str) -> float | None:
-    times = [run[name] for run in own]
-    if any(run["state"] == REACHED and run[name] is None for run in own):
-        return None
-    if len(times) >= LEAST_RUNS:
-        found = score(times)
-        return found if isfinite(found) else None
-    return None if None in times else float(np.mean(times))
 
 
 def _plain(value: Any) -> Any:
@@ -274,25 +274,18 @@ def _plain(value: Any) -> Any:
 
 
 def _compared(rows: list[TargetRow]) -> list[TargetRow]:
+    firsts = [row for row in rows if row["is_baseline"]]
     for row in rows:
-        base = next(_bases(row, rows), None)
+        # The baseline of the series, else that of another.
+        own = [other for other in firsts if other["series"] == row["series"]]
+        base = next(iter([*own, *firsts]), None)
         if base is None or row["state"] != REACHED or base["state"] != REACHED:
             continue
+        counts = [[run["samples_to_target"] for run in one["runs"]] for one in (base, row)]
         known = statistical_efficiency(base["samples_to_target"], row["samples_to_target"])
         low = high = None
         # Runs with one seed agree exactly: they are not repetitions for an interval.
-        if row is not base and len({*_counts(row)}) > 1 and len({*_counts(base)}) > 1:
-            _, low, high = ratio_interval(_counts(base), _counts(row))
+        if row is not base and all(len({*each}) > 1 for each in counts):
+            _, low, high = ratio_interval(*counts)
         row["statistical_efficiency"] = {"value": known, "low": low, "high": high}
     return rows
-
-
-def _counts(row: TargetRow) -> list[float]:
-    return [run["samples_to_target"] for run in row["runs"]]
-
-
-def _bases(row: TargetRow, rows: Sequence[TargetRow]) -> Iterator[TargetRow]:
-    """Yield the baseline of the series first, then that of another."""
-    firsts = [other for other in rows if other["is_baseline"]]
-    yield from (other for other in firsts if other["series"] == row["series"])
-    yield from firsts
