@@ -116,11 +116,11 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
     runs, scaling = declared_scaling([run for one in parts for run in one.runs])
     notes = tuple(chain.from_iterable(one.notes for one in parts))
     counts: Counter[str] = Counter()
-    for place, run in enumerate(runs):
+    for number, run in enumerate(runs):
         # Runs of one size with the same axes and conditions are numbered in order.
         key = repr((sorted(run.sizes.items()), run.axes, run.conditions))
         counts[key] += 1
-        runs[place] = msgspec.structs.replace(run, repetition=counts[key])
+        runs[number] = msgspec.structs.replace(run, repetition=counts[key])
     stem = sheet_of(tables[0].path)[0].stem
     study = undeclared(stem, tuple(runs), Warmup(steps=0), notes)
     records = [record for one in parts for record in one.records]

@@ -186,8 +186,7 @@ def comparable_series(groups: Grouped, study: ExpectedStudy, columns: Mapping[st
     shared = points.groupby(["size", "class"])["size"].transform("size").to_numpy() > 1
     shares = np.bincount(groups.of_point, shared, minlength=len(groups.labels)) > 0
     alone = len(of_series) + np.arange(len(of_series))
-    found: Ints = np.where(shares, of_series, alone)[groups.of_point]
-    return found
+    return np.where(shares, of_series, alone)[groups.of_point]
 
 
 def _class_of(work: dict[str, str], classes: list[dict[str, str]]) -> int:
@@ -259,5 +258,4 @@ def common_baselines(groups: Grouped, study: ExpectedStudy, of_point: Ints, rate
 def with_several(groups: Grouped, of_point: Ints, rate: Floats) -> Mask:
     """Return which points are of a class in which several series have a result."""
     measured = pd.Series(groups.of_point).where(~np.isnan(rate))
-    several: Mask = (measured.groupby(of_point).transform("nunique") > 1).to_numpy(dtype=bool)
-    return several
+    return (measured.groupby(of_point).transform("nunique") > 1).to_numpy(dtype=bool)

@@ -189,8 +189,7 @@ def _freedom(spread_a: Floats, spread_b: Floats, a: Moments, b: Moments) -> Floa
 
 def _quantile(freedom: Floats, confidence: float | Floats) -> Floats:
     known = np.where(freedom > 0, freedom, NAN)
-    quantile: Floats = students_t(known, confidence)
-    return quantile
+    return students_t(known, confidence)
 
 
 def student_quantile(freedom: Any, probability: Any) -> Any:

@@ -108,8 +108,7 @@ def over(how: Literal["min", "max", "sum"], values: Floats, groups: Ints, size: 
 
 def agree(low: Floats, high: Floats) -> Mask:
     """Whether the smallest and the largest value of a group are equal."""
-    same: Mask = high - low <= SAME * np.abs(high)
-    return same
+    return high - low <= SAME * np.abs(high)
 
 
 def numbers(frame: pd.DataFrame, name: str) -> Floats:
@@ -152,5 +151,4 @@ def filled(code: Ints, *groups: Ints) -> Ints:
 def codes(columns: Sequence[pd.Series[Any]]) -> Ints:
     """Number the different rows in order of appearance; NA counts as a value."""
     rows = pd.DataFrame({n: pd.factorize(column)[0] for n, column in enumerate(columns)})
-    number: Ints = rows.groupby(list(rows), sort=False).ngroup().to_numpy(dtype=np.int64)
-    return number
+    return rows.groupby(list(rows), sort=False).ngroup().to_numpy(dtype=np.int64)

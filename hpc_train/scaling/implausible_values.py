@@ -63,8 +63,7 @@ def _without_mixed_units(runs: pd.DataFrame, added: Mapping[int, Sequence[Flag]]
     }
     states = [UNPARSED if run in why else one for run, one in enumerate(runs["state"])]
     problems = [why.get(run, one) for run, one in enumerate(runs["problem"])]
-    changed: pd.DataFrame = runs.assign(state=states, problem=problems)
-    return changed
+    return runs.assign(state=states, problem=problems)
 
 
 def _in_two_units(runs: pd.DataFrame) -> Mask:

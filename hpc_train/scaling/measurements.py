@@ -40,8 +40,9 @@ _NOTHING: Column = pd.Series(dtype="float64", index=pd.RangeIndex(0))
 
 def numbered(records: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return the records with the place of their run among these names, -1 for other runs."""
-    places = pd.Index(names, dtype=object).get_indexer(records["run"].cat.categories)
-    return records.assign(run=np.append(places, -1)[records["run"].cat.codes])
+    known = {name: place for place, name in enumerate(names)}
+    places = [known.get(name, -1) for name in records["run"].cat.categories]
+    return records.assign(run=np.array([*places, -1])[records["run"].cat.codes])
 
 
 def measurements(records: pd.DataFrame, *, in_line_order: bool = False) -> pd.DataFrame:

@@ -62,7 +62,7 @@ class Grouped(NamedTuple):
         """Return a column, NaN if the run is not ok."""
         return np.where(self.ok, numbers(self.runs, name), NAN)
 
-    def count(self, chosen: Mask) -> Ints:
+    def counted(self, chosen: Mask) -> Ints:
         """Return the number of these runs at each point."""
         return np.bincount(self.point[chosen], minlength=self.size)
 
@@ -142,11 +142,11 @@ def point_columns(groups: Grouped, confidence: float) -> dict[str, Any]:
             used[point].add(transport)
     cut = groups.ok & runs["whole_seconds"].to_numpy(dtype=bool)
     columns |= {
-        "n_ok": groups.count(groups.ok),
+        "n_ok": groups.counted(groups.ok),
         "n_submitted": np.bincount(groups.point, minlength=size),
         "not_ok": list(map(not_ok, states)),
         "transport": [" / ".join(sorted(names)) for names in used],
-        "whole_seconds": groups.count(cut) > 0,
+        "whole_seconds": groups.counted(cut) > 0,
     }
     for metric in POINT_METRICS:
         values = groups.ok_only(metric.key)

@@ -337,8 +337,7 @@ def _typed(study: ExpectedStudy, found: pd.DataFrame) -> pd.DataFrame:
     first, second, *others = COLUMNS
     table = table.astype(kinds | dict.fromkeys(texts, "object"))
     columns = {name: table[name] for name in (first, second)} | axes
-    frame: pd.DataFrame = pd.DataFrame(columns | {name: table[name] for name in others})
-    return frame
+    return pd.DataFrame(columns | {name: table[name] for name in others})
 
 
 def _startup_s(left_out: pd.DataFrame, found: pd.DataFrame) -> Column:
@@ -364,7 +363,7 @@ _CONTRADICTING = (
 )  # fmt: skip
 
 
-def with_contradictions(found: Mapping[str, Any]) -> list[tuple[Flag, ...]]:
+def with_contradictions(found: pd.DataFrame) -> list[tuple[Flag, ...]]:
     """Return the flags of each run, with one more if its rate, step time and batch disagree.
 
     The columns are those of `run_frame`, and `printed_rate` [samples/s]. A rate above batch / step
@@ -468,8 +467,7 @@ def _joined(found: Sequence[set[str]]) -> list[str]:
 def _sequence_lengths(records: pd.DataFrame) -> pd.Series[float]:
     """Return the longest sequence of each run: a warm-up may begin with shorter ones."""
     own = records[(records["metric"] == _LENGTH) & (records["run"] >= 0) & (records["value"] > 0)]
-    found: pd.Series[float] = own.groupby("run")["value"].max()
-    return found
+    return own.groupby("run")["value"].max()
 
 
 # Of a parameter for each token: two operations forward, four backward.
@@ -582,9 +580,9 @@ _SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "gpus", "cpus_per_task")
 def _sizes(run: ExpectedRun) -> tuple[float | None, ...]:
     planned = run.topology
     if planned:
-        gpus = planned.nodes * planned.gpus_per_node
         own = (planned.nodes, planned.gpus_per_node, planned.tasks_per_node)
-        return (*own, gpus, planned.cpus_per_task, planned.world_size)
+        whole = planned.nodes * planned.gpus_per_node
+        return (*own, whole, planned.cpus_per_task, planned.world_size)
     nodes, each, tasks = (
         run.sizes[name] if name in run.sizes else size_of(run.axes, name) for name in _SIZES[:3]
     )

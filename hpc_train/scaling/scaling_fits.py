@@ -411,8 +411,7 @@ def _not_negative(columns: Floats, inverse: Floats, wanted: Floats) -> Floats:
 def _plain(columns: Floats, wanted: Floats) -> Floats:
     if columns.shape[1] == 1:
         # The columns have the length 1.
-        found: Floats = wanted @ columns
-        return found
+        return wanted @ columns
     return np.asarray(np.linalg.lstsq(columns, wanted, rcond=None)[0], dtype=np.float64)
 
 
@@ -472,8 +471,7 @@ def half_width(solved: Solution, sums: Floats) -> Floats:
     """Return the half widths of intervals of sums of coefficients."""
     variance = np.einsum("...j,jk,...k->...", sums, solved.covariance, sums)
     # Rounding can make the variance of an exactly known sum slightly negative.
-    half: Floats = solved.t * np.sqrt(np.maximum(variance, 0.0))
-    return half
+    return solved.t * np.sqrt(np.maximum(variance, 0.0))
 
 
 def fieller_limits(a: Any, b: Any, variances: tuple[Any, Any, Any], t: Any) -> tuple[Any, Any]:

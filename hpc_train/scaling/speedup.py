@@ -106,8 +106,7 @@ def _typed(columns: dict[str, Any]) -> pd.DataFrame:
     # A list of tuples of one length would become columns.
     flags = pd.Series(columns["flags"], dtype=object)
     frame: pd.DataFrame = pd.DataFrame({**columns, "flags": flags}, columns=pd.Index(COLUMNS))
-    typed: pd.DataFrame = frame.astype(types)
-    return typed
+    return frame.astype(types)
 
 
 def against(

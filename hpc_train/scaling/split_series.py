@@ -81,7 +81,8 @@ def levels(field: str, values: Sequence[str | None]) -> Ints:
     """
     near = _NEAR.get(field)
     if near is not None:
-        sizes = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce").to_numpy(np.float64)
+        texts: Any = np.array(values, dtype=object)
+        sizes = np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
         sizes = np.where(sizes > 0, sizes, NAN)
         if np.isnan(sizes).sum() == list(values).count(None):
             return levels_of(sizes, near)
@@ -208,8 +209,7 @@ def _recorded(runs: pd.DataFrame, field: str, series: Ints) -> _Recorded:
 
 def _counted(values: pd.Series[Any], series: Ints) -> Mask:
     """Return for each run how many different values its series has."""
-    found: Mask = values.groupby(series).transform("nunique").to_numpy()
-    return found
+    return values.groupby(series).transform("nunique").to_numpy()
 
 
 def _with_unit(text: str) -> str:

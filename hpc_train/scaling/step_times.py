@@ -73,5 +73,4 @@ def _timed(records: pd.DataFrame) -> pd.DataFrame:
 
 
 def _frame(found: pd.DataFrame) -> pd.DataFrame:
-    typed: pd.DataFrame = found[list(COLUMNS)].astype({"step_time_s": "float64", "ranks": "int64"})
-    return typed
+    return found[list(COLUMNS)].astype({"step_time_s": "float64", "ranks": "int64"})

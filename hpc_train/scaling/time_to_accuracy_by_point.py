@@ -281,11 +281,11 @@ def _compared(rows: list[TargetRow]) -> list[TargetRow]:
         base = next(iter([*own, *firsts]), None)
         if base is None or row["state"] != REACHED or base["state"] != REACHED:
             continue
-        counts = [[run["samples_to_target"] for run in one["runs"]] for one in (base, row)]
+        first, later = ([run["samples_to_target"] for run in one["runs"]] for one in (base, row))
         known = statistical_efficiency(base["samples_to_target"], row["samples_to_target"])
         low = high = None
         # Runs with one seed agree exactly: they are not repetitions for an interval.
-        if row is not base and all(len({*each}) > 1 for each in counts):
-            _, low, high = ratio_interval(*counts)
+        if row is not base and len({*first}) > 1 and len({*later}) > 1:
+            _, low, high = ratio_interval(first, later)
         row["statistical_efficiency"] = {"value": known, "low": low, "high": high}
     return rows

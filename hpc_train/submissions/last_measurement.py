@@ -90,7 +90,9 @@ class LastMeasurement:
             if not is_regular(path) or not path.stat().st_size:
                 continue
             if self._total is None:
-                self._total = _total_steps(path)
+                with open_regular(path) as file:
+                    stated = _TOTAL_STEPS.search(file.read(_HEAD))
+                self._total = int(stated[1]) if stated else None
             reading = self._readings.setdefault(name, Reading())
             for pack in extend(Log(self._folder.run_id, path, name), self._wanted, reading):
                 for record in pack.records():
@@ -98,12 +100,6 @@ class LastMeasurement:
                     self._step = record.step if record.step is not None else self._step
             reading.packs.clear()
             return
-
-
-def _total_steps(path: Path) -> int | None:
-    with open_regular(path) as file:
-        found = _TOTAL_STEPS.search(file.read(_HEAD))
-    return int(found[1]) if found else None
 
 
 def time_left(run: Run) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.runs.run import JobReport, JobState, JobStatus, Run, RunFolder, Submission
-from hpc_train.runs.run_state import run_of
+from hpc_train.runs.run_states import run_of
 from hpc_train.runs.run_table import row, why
 
 BEGAN = datetime(2026, 11, 21, 3, 0, 0).timestamp()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hpc_train.runs.run import Failure, JobReport, JobState, JobStatus, Run, RunFolder, Submission
-from hpc_train.runs.run_state import never_submitted, run_of
+from hpc_train.runs.run_states import never_submitted, run_of
 from tests.runs.test_run_state_and_reason import (
     BAD,
     CANCELLED,

@@ -19,7 +19,7 @@ from hpc_train.runs.run import (
     Script,
     Submission,
 )
-from hpc_train.runs.run_state import run_of
+from hpc_train.runs.run_states import run_of
 
 SUBMITTED = Submission(executor="local", native_id="q", submitted="now")
 CANCELLED = Submission(
