@@ -23,7 +23,8 @@ from hpc_train.api.blocks import (
 from hpc_train.base.errors import StoreError, SubmitError, WaitTimeoutError
 from hpc_train.base.files import read_regular
 from hpc_train.runs.run import JobState, Run
-from hpc_train.runs.run_states import Watch, folder_of
+from hpc_train.runs.run_folders import find
+from hpc_train.runs.run_states import Watch
 from hpc_train.runs.run_states import cancel as cancel_runs
 from hpc_train.runs.run_table import HEADS, row, rows, why
 from hpc_train.submissions.follow_logs import RunLogs, one_run
@@ -315,5 +316,5 @@ def run(word: AnyPath, *, results: AnyPath | None = None) -> SubmittedRun:
         StoreError: the name is that of several runs.
     """
     root = results_of(results)
-    folder = one_run(folder_of(text_of(word, "word"), root))
+    folder = one_run(find(root, text_of(word, "word")))
     return SubmittedRun(folder.absolute())

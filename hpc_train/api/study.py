@@ -10,8 +10,9 @@ from hpc_train.api.arguments import AnyPath, number_of, results_of, text_of
 from hpc_train.api.blocks import Block, Rows, Sentences, Title, updated_cell
 from hpc_train.api.run import SubmittedRun, SubmittedRuns
 from hpc_train.base.errors import StoreError
+from hpc_train.runs.expected_runs import missing_runs
 from hpc_train.runs.run import Run
-from hpc_train.runs.run_states import folder_of, is_run_folder, missing_below
+from hpc_train.runs.run_folders import find, is_run
 from hpc_train.runs.run_table import HEADS, counts, earlier, rows
 
 _MOST_ROWS = 200
@@ -45,7 +46,7 @@ class SubmittedStudy(SubmittedRuns):
     @property
     def missing(self) -> tuple[str, ...]:
         """The ids of requested runs that have no folder: `submit` runs them."""
-        return missing_below(self._folder, self._states.runs())
+        return missing_runs(self._folder, self._states.runs())
 
     @property
     def states(self) -> dict[str, int]:
@@ -116,7 +117,7 @@ def study(word: AnyPath, *, results: AnyPath | None = None) -> SubmittedStudy:
         UnknownNameError: nothing has that name; the message lists the nearest names.
         StoreError: the name is that of a single run.
     """
-    folder = folder_of(text_of(word, "word"), results_of(results)).absolute()
-    if is_run_folder(folder):
+    folder = find(results_of(results), text_of(word, "word")).absolute()
+    if is_run(folder):
         raise StoreError(f"{folder.name}: a run, not a study", "hpc_train.run opens a run")
     return SubmittedStudy(folder)

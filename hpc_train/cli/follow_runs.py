@@ -33,11 +33,11 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
     States in `known` are not printed again. Ctrl-C ends the command, not the runs.
     """
     from hpc_train.runs.run_states import Watch
-    from hpc_train.submissions.last_measurement import Progress
+    from hpc_train.submissions.last_measurement import RunProgress
 
     states = dict(known)
     on_terminal = sys.stderr.isatty()
-    progress = Progress(SHOWN_S if on_terminal else PRINTED_S)
+    progress = RunProgress(SHOWN_S if on_terminal else PRINTED_S)
     watch = Watch(home, just_submitted=True)
     try:
         with _progress_bar(len(run_ids)) as show:

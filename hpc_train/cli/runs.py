@@ -84,13 +84,13 @@ def _print_json(found: dict[Path, RunStates]) -> None:
     import msgspec
 
     from hpc_train.diagnosis.diagnose_runs import causes
-    from hpc_train.runs.run_states import slow_ranks_of
+    from hpc_train.runs.nodes import slow_ranks
     from hpc_train.runs.run_table import row
 
     runs = [run for one in found.values() for run in one.runs]
     why = causes(runs)
     # The log of each rank is opened: as in the table, of a single run only.
-    slow = msgspec.to_builtins(slow_ranks_of(runs[0])) if len(runs) == 1 else None
+    slow = msgspec.to_builtins(slow_ranks(runs[0].folder.logs)) if len(runs) == 1 else None
     rows = [row(run, why, slow) for run in runs]
     missing = [name for one in found.values() for name in one.missing]
     click.echo(msgspec.json.encode({"schema": 1, "runs": rows, "missing": missing}))
@@ -132,9 +132,9 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
     from hpc_train.cli.output import echo_table
     from hpc_train.diagnosis.diagnose_runs import causes
+    from hpc_train.runs.nodes import slow_ranks
     from hpc_train.runs.restart_table import HEADS as RESTART_HEADS
     from hpc_train.runs.restart_table import rows as restart_rows
-    from hpc_train.runs.run_states import slow_ranks_of
     from hpc_train.runs.run_table import HEADS, counts, rows
 
     click.echo(counts(runs, missing))
@@ -143,7 +143,7 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
         click.echo()
         echo_table(RESTART_HEADS, restart_rows(runs[0].starts))
     if len(runs) == 1:
-        for one in slow_ranks_of(runs[0]):
+        for one in slow_ranks(runs[0].folder.logs):
             click.echo(plain(f"slow: {one.text()}"))
     if len(runs) == 1 and runs[0].state.value == "FAILED":
         click.echo("\n".join(log_tail(runs[0])))
@@ -152,10 +152,11 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
 def _watch(word: str, results: Path) -> None:
     """Redraw the table on a terminal; elsewhere print one line per change."""
     from hpc_train.cli.follow_runs import PRINTED_S, SHOWN_S, live_table
-    from hpc_train.runs.run_states import Watch, folder_of
+    from hpc_train.runs.run_folders import find
+    from hpc_train.runs.run_states import Watch
     from hpc_train.submissions.last_measurement import RunProgress
 
-    watch = Watch(folder_of(word, results))
+    watch = Watch(find(results, word))
     progress = RunProgress(SHOWN_S if sys.stdout.isatty() else PRINTED_S)
     try:
         with live_table(sys.stdout) as show:
@@ -242,11 +243,11 @@ def _print_new(run_logs: RunLogs, shown: str) -> str:
 def cancel(word: str, results: Path) -> None:
     """Cancel the unfinished runs of a job or study."""
     from hpc_train.cli.output import busy
+    from hpc_train.runs.run_folders import find
     from hpc_train.runs.run_states import cancel as cancel_runs
-    from hpc_train.runs.run_states import folder_of
 
     with busy("ending runs"):
-        done = cancel_runs(folder_of(word, results))
+        done = cancel_runs(find(results, word))
     for run in done.runs:
         click.echo(f"CANCELLED  {run.folder.run_id}")
     for run in done.unknown_jobs:
@@ -286,13 +287,13 @@ def retry(
     """
     from hpc_train.cli.output import busy, say, show_warnings
     from hpc_train.cli.submit import announce, wait_for
-    from hpc_train.runs.run_states import folder_of
+    from hpc_train.runs.run_folders import find
     from hpc_train.submissions.retry import retry as retry_runs
 
     show_warnings()
     with busy("submitting"):
         done = retry_runs(
-            folder_of(word, results),
+            find(results, word),
             sys.argv,
             say,
             exclude_failed_nodes=exclude_failed_nodes,

@@ -30,8 +30,7 @@ from hpc_train.logs.log_file import jobs_of, log_files, readable, unreadable_kin
 from hpc_train.nccl.read_nccl_lines import Tally
 from hpc_train.nccl.transport import run_network, transport_in
 from hpc_train.runs.expected_runs import latest_attempts
-from hpc_train.runs.json_files import default_results, to_json
-from hpc_train.runs.log_result_cache import read_cache, write_cache
+from hpc_train.runs.json_files import default_results, read_cache, to_json, write_cache
 from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_states import runs_below

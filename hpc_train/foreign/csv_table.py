@@ -165,11 +165,23 @@ def parse_csv(path: Path, raw: bytes) -> ResultTable:
     header = next(rows, None)
     if header is None:
         raise LogParseError(f"{path}: empty", f"a header and a row for each job: {EXAMPLE}")
-    names = _header(path, *header)
+    names = tuple(name.strip() for name in header[1])
+    if _REPORT_COLUMNS.issubset(names):
+        raise LogParseError(
+            f"{path}:{header[0]}: this is a report that hpctrain wrote, with one row for each "
+            "point",
+            "give the study, the logs, or a table with one row for each job",
+        )
     kept = list(rows)
     for number, cells in kept:
         if len(cells) != len(names):
-            raise _wrong_length(f"{path}:{number}", len(cells), names)
+            more = len(cells) > len(names)
+            comma = "; a decimal comma is not allowed: write 1.5, not 1,5" if more else ""
+            raise LogParseError(
+                f"{path}:{number}: {len(cells)} cells, but the header has {len(names)} columns"
+                f"{comma}",
+                "put a cell that contains the separator in quotes",
+            )
     table = table_of(path, header[0], names, kept)
     if not table.rows:
         where = f"{path}:{table.line}"
@@ -177,20 +189,13 @@ def parse_csv(path: Path, raw: bytes) -> ResultTable:
     return table._replace(separator=_separator(_first(text)))
 
 
-def _header(path: Path, line: int, cells: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in cells)
-    if _REPORT_COLUMNS.issubset(names):
-        raise LogParseError(
-            f"{path}:{line}: this is a report that hpctrain wrote, with one row for each point",
-            "give the study, the logs, or a table with one row for each job",
-        )
-    return names
-
-
 def _content(path: Path, raw: bytes) -> str:
     """Return UTF-8 text without a byte order mark; lines end in LF."""
-    if raw[:2] in _UTF16:
-        raw = _as_utf8(path, raw)
+    try:
+        raw = raw.decode("utf-16").encode() if raw[:2] in _UTF16 else raw
+    except UnicodeDecodeError as failure:
+        message = f"{path}: not UTF-16 text (byte {failure.start}: {failure.reason})"
+        raise LogParseError(message, "save it as CSV in UTF-8") from None
     try:
         text = raw.decode()
     except UnicodeDecodeError as failure:
@@ -209,15 +214,6 @@ def _not_text(path: Path, raw: bytes, place: int, what: str) -> LogParseError:
         return LogParseError(f"{path}: {kind}")
     line = raw[:place].count(b"\n") + 1
     return LogParseError(f"{path}:{line}: {what}", "save it as CSV in UTF-8")
-
-
-def _as_utf8(path: Path, raw: bytes) -> bytes:
-    """Return UTF-16 text with a byte order mark, as Excel saves "Unicode Text", in UTF-8."""
-    try:
-        return raw.decode("utf-16").encode()
-    except UnicodeDecodeError as failure:
-        message = f"{path}: not UTF-16 text (byte {failure.start}: {failure.reason})"
-        raise LogParseError(message, "save it as CSV in UTF-8") from None
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
@@ -275,12 +271,3 @@ def _first(text: str) -> str:
 
 def _separator(header: str) -> str:
     return max(_SEPARATORS, key=header.count)
-
-
-def _wrong_length(where: str, cells: int, names: Sequence[str]) -> LogParseError:
-    more = cells > len(names)
-    comma = "; a decimal comma is not allowed: write 1.5, not 1,5" if more else ""
-    return LogParseError(
-        f"{where}: {cells} cells, but the header has {len(names)} columns{comma}",
-        "put a cell that contains the separator in quotes",
-    )

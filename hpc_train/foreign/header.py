@@ -56,17 +56,16 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
         )
     names = plain_headings(table.names)
     words = frozenset(map(vocabulary.plain_name, names))
-    found = _quality_once(
-        [_column("" if _is_needless(name, words) else name, where) for name in names], names
-    )
+    found = [_column("" if _is_needless(name, words) else name, where) for name in names]
+    # One loss and one accuracy: that of this name, else the first.
+    for word in ("accuracy", "loss"):
+        places = [place for place, column in enumerate(found) if column.name == word]
+        kept = min(places, key=lambda place: names[place].strip().lower() != word, default=0)
+        for place in places:
+            if place != kept and names[place] != names[kept]:
+                found[place] = TableColumn("unused", names[place])
     if not any(column.name in (*vocabulary.RESULTS, *vocabulary.RATES_PER_GPU) for column in found):
-        # The whole job is the training, if nothing else was measured.
-        found = tuple(
-            column._replace(kind="measure", name="time_to_train", assumed=f"{name!r} as {_WHOLE}")
-            if column.name in ("wall_s", "elapsed", "duration")
-            else column
-            for column, name in zip(found, table.names, strict=True)
-        )
+        found = list(map(_as_training, found, table.names))
     positions: dict[str, int] = {}
     for place, (column, name) in enumerate(zip(found, table.names, strict=True)):
         first = table.names[positions.setdefault(column.name, place)]
@@ -74,18 +73,15 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
             both = repr(name) if first == name else f"{first!r} as {name!r}"
             raise LogParseError(f"{where}: duplicate column {both}; keep one of them")
     _check_enough(found, table.names, where)
-    return found
-
-
-def _quality_once(found: list[TableColumn], names: Sequence[str]) -> tuple[TableColumn, ...]:
-    """Return the columns with one loss and one accuracy: that of this name, else the first."""
-    for word in ("accuracy", "loss"):
-        places = [place for place, column in enumerate(found) if column.name == word]
-        first = min(places, key=lambda place: names[place].strip().lower() != word, default=0)
-        for place in places:
-            if place != first and names[place] != names[first]:
-                found[place] = TableColumn("unused", names[place])
     return tuple(found)
+
+
+def _as_training(column: TableColumn, name: str) -> TableColumn:
+    """Return the column; the whole job is the training, if nothing else was measured."""
+    if column.name not in ("wall_s", "elapsed", "duration"):
+        return column
+    assumed = f"{name!r} as the time to train"
+    return column._replace(kind="measure", name="time_to_train", assumed=assumed)
 
 
 def _is_needless(name: str, words: Set[str]) -> bool:
@@ -158,7 +154,6 @@ def kind_of(word: str) -> ColumnKind:
     return "unused" if word in vocabulary.UNUSED or not word else "axis"
 
 
-_WHOLE = "the time to train"
 LABEL = "scaling"
 _WORDS: tuple[Scaling, ...] = get_args(Scaling)
 
@@ -185,11 +180,10 @@ def declared_scaling(runs: Sequence[ExpectedRun]) -> tuple[list[ExpectedRun], Sc
     regimes = {run.axes.get(LABEL) for run in runs} - {None}
     if len(regimes) != 1:
         return list(runs), None
-    bare = [{name: v for name, v in run.axes.items() if name != LABEL} for run in runs]
-    unlabelled = [
-        msgspec.structs.replace(run, axes=axes) for run, axes in zip(runs, bare, strict=True)
-    ]
-    return unlabelled, regimes.pop()
+    return [
+        msgspec.structs.replace(run, axes={n: v for n, v in run.axes.items() if n != LABEL})
+        for run in runs
+    ], regimes.pop()
 
 
 # Columns that only tell jobs with equal names or results apart.
@@ -222,10 +216,11 @@ def run_names(
     """
     names = [f"{before}{name or f'row {row}'}" for row, name in enumerate(stated, start=1)]
     counts = Counter(names)
-    for row, name in enumerate(names):
-        if counts[name] > 1 and (repetition := _repetition(others[row])):
-            names[row] = f"{name}-r{repetition}"
     first: dict[str, int] = {}
+    for row, (name, cells) in enumerate(zip(names, others, strict=True)):
+        stated_numbers = [text for n, text in cells.items() if n.strip().lower() in REPETITION]
+        if counts[name] > 1 and stated_numbers:
+            names[row] = f"{name}-r{stated_numbers[0]}"
     for row, name in enumerate(names):
         if first.setdefault(name, row) != row:
             raise LogParseError(
@@ -234,7 +229,3 @@ def run_names(
                 "give each row another name, or add a column `repetition`",
             )
     return names
-
-
-def _repetition(cells: Mapping[str, str]) -> str:
-    return next((text for name, text in cells.items() if name.strip().lower() in REPETITION), "")

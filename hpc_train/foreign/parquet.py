@@ -11,8 +11,8 @@ import pandas as pd
 
 from hpc_train.base.errors import ReportError, newer_version
 from hpc_train.base.extras import need
-from hpc_train.logs.record import Pack, Record
-from hpc_train.scaling.record_arrays import TEXTS, WHOLE
+from hpc_train.logs.record import Pack
+from hpc_train.scaling.record_arrays import TEXTS, WHOLE, gathered
 
 NUMBERS = {
     "line": "int64",
@@ -20,7 +20,6 @@ NUMBERS = {
     "steps": "int64",
     **dict.fromkeys(("step", "rank", "message_size"), "Int64"),
 }
-_OWN = ("line", "value", "step", "rank")
 SCHEMA = 1
 _KEY = b"hpctrain_schema"
 _NEEDED = (*TEXTS, *WHOLE, "value", "message_size")
@@ -32,17 +31,11 @@ def records_frame(packs: Iterable[Pack]) -> pd.DataFrame:
     `step`, `rank` and `message_size` [B] are nullable integers, `value` is a float in `unit`; names
     are text, `node` None where the log names none.
     """
-    fields = Record.__struct_fields__
-    columns: dict[str, list[Any]] = {name: [] for name in fields}
-    for pack in packs:
-        for name, column in columns.items():
-            if name in _OWN:
-                column += getattr(pack, name)
-            else:
-                shared = [getattr(kind, name) for kind in pack.kinds]
-                column += [shared[kind] for kind in pack.kind]
-    frame: pd.DataFrame = pd.DataFrame(columns, columns=pd.Index(fields)).astype(NUMBERS)
-    return frame
+    frame = gathered(packs)
+    texts = frame.select_dtypes("category").astype(object)
+    named = texts.where(texts.notna(), None).to_dict("list")
+    found: pd.DataFrame = frame.assign(**{str(name): own for name, own in named.items()})
+    return found.astype(NUMBERS)
 
 
 def parquet_bytes(packs: Iterable[Pack]) -> bytes:
@@ -51,6 +44,7 @@ def parquet_bytes(packs: Iterable[Pack]) -> bytes:
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
+    _pyarrow("use -o FILE.csv")
     return _stored(records_frame(packs))
 
 

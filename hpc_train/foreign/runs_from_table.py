@@ -115,9 +115,14 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
             )
     runs, scaling = declared_scaling([run for one in parts for run in one.runs])
     notes = tuple(chain.from_iterable(one.notes for one in parts))
-    study = undeclared(
-        sheet_of(tables[0].path)[0].stem, _with_repetitions(runs), Warmup(steps=0), notes
-    )
+    counts: Counter[str] = Counter()
+    for number, run in enumerate(runs):
+        # Runs of one size with the same axes and conditions are numbered in order.
+        key = repr((sorted(run.sizes.items()), run.axes, run.conditions))
+        counts[key] += 1
+        runs[number] = msgspec.structs.replace(run, repetition=counts[key])
+    stem = sheet_of(tables[0].path)[0].stem
+    study = undeclared(stem, tuple(runs), Warmup(steps=0), notes)
     records = [record for one in parts for record in one.records]
     assumed = dict.fromkeys(chain.from_iterable(one.assumed for one in parts))
     said = f"reading {', '.join(assumed)}" if assumed else ""
@@ -125,21 +130,20 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
 
 
 def _of_table(table: ResultTable, before: str) -> _TableRuns:
-    table, assumed = _with_points(table, columns(table))
-    meanings = _without_results(table, columns(table))
+    meanings = columns(table)
+    table, assumed = _with_points(table, meanings)
+    meanings = _without_results(table, meanings)
     rows = [_row(table, meanings, place) for place in range(len(table.rows))]
-    runs = list(map(_run, rows))
-    others = [row.of("unused") for row in rows]
     stated = [row.of("run").get("run") for row in rows]
-    names = run_names(table, stated, before, others)
-    runs = [
-        msgspec.structs.replace(run, run_id=name) for run, name in zip(runs, names, strict=True)
-    ]
-    contents: list[tuple[str, object]] = [
-        (row.place, (_same(row.values), frozenset(run.sizes.items()), frozenset(row.texts.items())))
-        for row, run in zip(rows, runs, strict=True)
-        if row.results
-    ]
+    names = run_names(table, stated, before, [row.of("unused") for row in rows])
+    runs = list(map(_run, rows, names))
+    contents: list[tuple[str, object]] = []
+    for row, run in zip(rows, runs, strict=True):
+        # Digits in which the values of one job agree, whatever their unit.
+        values = frozenset((name, f"{value:.11e}") for name, value in row.values.items())
+        if row.results:
+            own = (values, frozenset(run.sizes.items()), frozenset(row.texts.items()))
+            contents.append((row.place, own))
     of_rows = list(map(_summed_up, rows))
     numbered = [
         (place, values, msgspec.structs.replace(run, run_id=f"{run.run_id}-r{number}"))
@@ -149,42 +153,34 @@ def _of_table(table: ResultTable, before: str) -> _TableRuns:
         for number, values in enumerate(every, start=1)
     ]
     records = list(chain.from_iterable(_records(table, *one) for one in numbered))
-    notes = [*table_notes(table, meanings, _distinct(meanings, rows)), *_unused_cells(rows, runs)]
+    notes = [*table_notes(table, meanings, rows), *_unused_cells(rows, runs)]
     if len(numbered) > len(rows):
+        counts = sorted({text for row in rows for text in row.of("count").values()}, key=float)
+        said = " or ".join(counts[:: max(1, len(counts) - 1)])
         notes.append(
-            f"{table.path}: a row is the mean and the spread of its {_counted(rows)} runs, which "
+            f"{table.path}: a row is the mean and the spread of its {said} runs, which "
             "are taken as normally distributed."
         )
     return _TableRuns([run for _, _, run in numbered], records, contents, tuple(notes), assumed)
 
 
-# Digits in which the values of one job agree, whatever their unit.
-_SAME = 12
-
-
-def _same(values: Mapping[str, float]) -> frozenset[tuple[str, str]]:
-    return frozenset((name, f"{value:.{_SAME - 1}e}") for name, value in values.items())
-
-
 def _unused_cells(rows: Sequence[_Row], runs: Sequence[ExpectedRun]) -> Iterator[str]:
     """Yield an example of each kind of cell that is not used."""
+    found: dict[str, str] = {}
     for row, run in zip(rows, runs, strict=True):
-        if row.words and run.state == OK:
-            name, word = next(iter(row.words.items()))
-            yield f"{row.place}: {name}: {word!r} is not a number, and counts as empty."
-            break
-    for row, run in zip(rows, runs, strict=True):
-        text = _start(row.of("unused"))
-        if text and run.started is None:
-            yield f"{row.place}: {text!r} is not a time at which a job started, and not used."
-            break
-    for row in rows:
+        for name, word in islice(row.words.items(), 1) if run.state == OK else ():
+            text = f"{row.place}: {name}: {word!r} is not a number, and counts as empty."
+            found.setdefault("words", text)
+        if (begun := _start(row)) and run.started is None:
+            text = f"{row.place}: {begun!r} is not a time at which a job started, and not used."
+            found.setdefault("start", text)
         if (row.spreads or row.of("spread")) and not row.of("count"):
-            yield (
+            text = (
                 f"{row.place}: the spread is not used, because nothing states the number of runs: "
                 "add a column `n`."
             )
-            break
+            found.setdefault("spread", text)
+    yield from (found[kind] for kind in ("words", "start", "spread") if kind in found)
 
 
 # What a comma or a dot is part of; and the separators of thousands that are nothing else.
@@ -297,11 +293,6 @@ def _summed_up(row: _Row) -> list[dict[str, float]]:
     return [{**row.values, name: value} for value in values] if min(values) > 0 else [row.values]
 
 
-def _counted(rows: Sequence[_Row]) -> str:
-    counts = sorted({text for row in rows for text in row.of("count").values()}, key=float)
-    return " or ".join(counts[:: max(1, len(counts) - 1)])
-
-
 def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Row:
     """Return the cells of a row.
 
@@ -341,40 +332,44 @@ def _add(row: _Row, column: TableColumn, text: str) -> None:
         row.texts[column] = text
 
 
-def _run(row: _Row) -> ExpectedRun:
+def _run(row: _Row, name: str) -> ExpectedRun:
     cells = row.of("run")
     state, problem = run_state(cells, row.place)
     if state == OK and not any(name in RESULT_COLUMNS for name in row.values):
         problem = problem or f"{row.place}: no time and no rate in this row"
-        for name, word in islice(row.words.items(), 1):
+        for column, word in islice(row.words.items(), 1):
             state = _STATES.get(word.upper().replace(" ", "_"), JobState.FAILED.value)
-            problem = f"{row.place}: {name}: {word}"
+            problem = f"{row.place}: {column}: {word}"
     if "exclude" in cells:
         state, problem = EXCLUDED, cells["exclude"]
+    sizes = {size: count for size, count in row.counts.items() if size != "restarts"}
+    if not sizes:
+        raise LogParseError(
+            f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
+            "a failed job also has a size; state the requested one",
+        )
+    wall = [
+        row.parsed(column.name, partial(value_of, column, text))
+        for column, text in row.texts.items()
+        if column.name == "wall_s"
+    ]
     return ExpectedRun(
-        run_id="",
+        run_id=name,
         axes=row.parsed(LABEL, lambda: with_scaling(row.of("axis"))),
         repetition=1,
         topology=None,
         state=state,
         problem=problem,
-        sizes=_sizes(row),
+        sizes=row.parsed("size", lambda: complete_sizes(sizes)),
         conditions=row.of("condition"),
         restarts=row.counts.get("restarts", 0),
-        wall_s=_wall(row),
-        started=_started(_start(row.of("unused"))),
+        wall_s=wall[0] or None if wall else None,
+        started=_started(_start(row)),
     )
 
 
-def _wall(row: _Row) -> float | None:
-    """Return the duration of the job, if it is stated."""
-    for column, text in row.texts.items():
-        if column.name == "wall_s":
-            return row.parsed(column.name, partial(value_of, column, text)) or None
-    return None
-
-
-def _start(cells: Mapping[str, str]) -> str:
+def _start(row: _Row) -> str:
+    cells = row.of("unused")
     return next((cells[name] for name in _STARTED if name in cells), "")
 
 
@@ -388,16 +383,6 @@ def _started(text: str) -> float | None:
     except ValueError:
         return None
     return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
-
-
-def _sizes(row: _Row) -> dict[str, int]:
-    given = {name: size for name, size in row.counts.items() if name != "restarts"}
-    if not given:
-        raise LogParseError(
-            f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
-            "a failed job also has a size; state the requested one",
-        )
-    return row.parsed("size", lambda: complete_sizes(given))
 
 
 def _records(
@@ -416,26 +401,6 @@ def _records(
             scope=scope,
             variant="loss" if metric == _LOST else "",
         )
-
-
-def _distinct(meanings: Sequence[TableColumn], rows: Sequence[_Row]) -> dict[int, int]:
-    """Return the number of different texts of each axis, by its place."""
-    return {
-        place: len({row.texts[column] for row in rows if column in row.texts})
-        for place, column in enumerate(meanings)
-        if column.kind == "axis"
-    }
-
-
-def _with_repetitions(runs: Sequence[ExpectedRun]) -> tuple[ExpectedRun, ...]:
-    """Number the runs of one size with the same axes and conditions, in order."""
-    counts: Counter[str] = Counter()
-    found = []
-    for run in runs:
-        key = repr((sorted(run.sizes.items()), run.axes, run.conditions))
-        counts[key] += 1
-        found.append(msgspec.structs.replace(run, repetition=counts[key]))
-    return tuple(found)
 
 
 RESULT_COLUMNS = (*RESULTS, *RATES_PER_GPU)
@@ -622,18 +587,14 @@ _MOST_NAMED = 6
 
 
 def table_notes(
-    table: ResultTable,
-    meanings: Sequence[TableColumn],
-    distinct: Mapping[int, int],
+    table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_Row]
 ) -> Iterator[str]:
-    """Yield how the columns are read, and which are not used.
-
-    `distinct` is the number of different texts of axes by their place.
-    """
+    """Yield how the columns are read, and which are not used."""
     yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
     yield from table.notes
     read = [
-        f"{name!r} is read as {column.name}{_unit(column)}"
+        f"{name!r} is read as {column.name}"
+        + (f" in {column.unit}" if column.unit else " over all ranks")
         for name, column in zip(table.names, meanings, strict=True)
         if column.unit or (column.name in RATE_RECORDS and name.strip().lower() != column.name)
     ]
@@ -646,27 +607,16 @@ def table_notes(
     ]
     if unused:
         yield f"{table.path}: columns that are not used: {', '.join(unused)}."
-    if axes := list(_unexpected_axes(table, meanings, distinct)):
+    axes = []
+    for name, column in zip(table.names, meanings, strict=True):
+        values = len({row.texts[column] for row in rows if column in row.texts})
+        # No two rows are in one series, or a person may not have meant it as an axis.
+        odd = 2 < values == len(rows) or (values > 1 and PREFIXED.fullmatch(name.strip()))
+        if column.kind == "axis" and odd:
+            axes.append(f"{name!r} ({values} values)")
+    if axes:
         more = f" and {len(axes) - _MOST_NAMED} more" if len(axes) > _MOST_NAMED else ""
         yield (
             f"{table.path}: each value is a separate series in {', '.join(axes[:_MOST_NAMED])}"
             f"{more}; leave out a column that is a result."
         )
-
-
-def _unexpected_axes(
-    table: ResultTable, meanings: Sequence[TableColumn], distinct: Mapping[int, int]
-) -> Iterator[str]:
-    """Yield the axes that a person may not have meant, with the number of their values."""
-    for place, (name, column) in enumerate(zip(table.names, meanings, strict=True)):
-        if column.kind != "axis":
-            continue
-        values = distinct[place]
-        # No two rows are in one series.
-        alone = 2 < values == len(table.rows)
-        if alone or (values > 1 and PREFIXED.fullmatch(name.strip())):
-            yield f"{name!r} ({values} values)"
-
-
-def _unit(column: TableColumn) -> str:
-    return f" in {column.unit}" if column.unit else " over all ranks"

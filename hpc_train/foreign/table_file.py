@@ -235,7 +235,11 @@ def _read(folder: Path) -> _Run | None:
     if not isinstance(meta, dict) or meta.get("lifecycle_stage") == "deleted":
         return None
     run_id = str(meta.get("run_id") or folder.name)
-    cells = {"state": _state(meta.get("status")), "wall_s": _wall(meta)}
+    status, start, end = (meta.get(name) for name in ("status", "start_time", "end_time"))
+    state = _STATES.get(status, "") if isinstance(status, int) else str(status or "")
+    cells = {"state": state, "wall_s": ""}
+    if isinstance(start, int) and isinstance(end, int) and 0 < start < end:
+        cells["wall_s"] = str((end - start) / 1000)
     for name, path in _files(folder / "params"):
         cells[f"params.{name}"] = " ".join(_text(path).split())
     omitted = []
@@ -246,19 +250,11 @@ def _read(folder: Path) -> _Run | None:
             omitted.append(str(path))
         # A loss that ends as NaN has no last value.
         if finite and (isfinite(values[-1]) or plain_name(name) in _OF_STEPS):
-            cells[f"metrics.{name}"] = repr(_reduced(plain_name(name), finite))
+            value = max(finite) if plain_name(name) == "memory" else finite[-1]
+            if plain_name(name) in _OF_STEPS:
+                value = median(finite[1:] or finite)
+            cells[f"metrics.{name}"] = repr(value)
     return _Run(str(meta.get("run_name") or run_id), run_id, cells, tuple(omitted))
-
-
-def _state(status: object) -> str:
-    return _STATES.get(status, "") if isinstance(status, int) else str(status or "")
-
-
-def _wall(meta: dict[str, Any]) -> str:
-    start, end = meta.get("start_time"), meta.get("end_time")
-    if isinstance(start, int) and isinstance(end, int) and 0 < start < end:
-        return str((end - start) / 1000)
-    return ""
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -289,12 +285,6 @@ def _values(path: Path) -> list[float]:
                 f"{path}:{number}: {line[:40]!r} is not a line `TIMESTAMP VALUE STEP` of MLflow"
             ) from None
     return [value for _, _, value in sorted(found, key=lambda one: one[:2])]
-
-
-def _reduced(name: str, values: list[float]) -> float:
-    if name in _OF_STEPS:
-        return median(values[1:] or values)
-    return max(values) if name == "memory" else values[-1]
 
 
 # JSON lines, or a JSON array of objects -> the columns and rows of a table of results.

@@ -6,22 +6,15 @@ Only stored values are read: a workbook keeps the last value of a formula, and n
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.extras import need
 from hpc_train.foreign.csv_table import ResultTable, is_comment, table_of
 
-if TYPE_CHECKING:
-    from openpyxl import Workbook
-
 WORKBOOKS = (".xlsx", ".xlsm")
-_CSV = "save the sheet as CSV, and name that file"
-# Cells, of which a sheet may have 17 billion.
-_MOST_CELLS = 50_000_000
+_Rows = list[tuple[int, list[Any]]]
 
 
 def sheet_of(path: Path) -> tuple[Path, str]:
@@ -40,81 +33,59 @@ def read_workbook(path: Path, sheet: str = "") -> ResultTable:
             sheet, or several sheets with cells and none is named.
     """
     need("an Excel workbook", "xlsx", "save the sheet as CSV", only=("openpyxl",))
-    with _opened(path) as book:
-        rows = _rows_of(path, book, sheet)
-    if not rows:
-        raise LogParseError(f"{path}: the sheet is empty", "a header and a row for each job")
-    (line, names), *others = rows
-    width = max(place + 1 for place, name in enumerate(names) if name is not None)
-    kept = []
-    for number, cells in others:
-        if len(cells) > width and any(cell is not None for cell in cells[width:]):
-            raise LogParseError(
-                f"{path}:{number}: a cell beyond the last column of the header in row {line}",
-                "the first row with cells is the header: begin other rows above it with `# `",
-            )
-        kept.append((number, tuple(map(_text, (*cells, *[None] * width)[:width]))))
-    if not kept:
-        raise LogParseError(f"{path}:{line}: a header, and no row below it", "one row for each job")
-    return table_of(path, line, tuple(map(_text, names[:width])), kept)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Workbook]:
-    from xml.etree.ElementTree import ParseError
-
-    import openpyxl
-
-    try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-    except OSError as failure:
-        raise LogParseError(f"{path}: {failure.strerror or failure}") from None
-    except (zipfile.BadZipFile, KeyError, ValueError, ParseError, EOFError) as failure:
-        raise LogParseError(f"{path}: not a whole Excel workbook: {failure}", _CSV) from None
-    try:
-        yield book
-    finally:
-        book.close()
-
-
-def _rows_of(path: Path, book: Workbook, sheet: str) -> list[tuple[int, Sequence[Any]]]:
-    names = [one.title for one in book.worksheets]
-    if sheet and sheet not in names:
-        raise LogParseError(
-            f"{path}: no sheet is called {sheet!r}{nearest(sheet, names)}",
-            f"sheets: {', '.join(names)}",
-        )
-    found = {
-        name: rows
-        for name in ([sheet] if sheet else names)
-        if (rows := list(_rows(path, book[name])))
-    }
+    found = {name: rows for name, rows in _sheets(path, sheet).items() if rows}
     if len(found) > 1:
         raise LogParseError(
             f"{path}: {len(found)} sheets have cells: {', '.join(found)}",
             f"name one: --sheet {next(iter(found))!r}, or '{path}:{next(iter(found))}'",
         )
-    return next(iter(found.values()), [])
+    if not found:
+        raise LogParseError(f"{path}: the sheet is empty", "a header and a row for each job")
+    (line, names), *others = next(iter(found.values()))
+    width = max(place + 1 for place, name in enumerate(names) if name != "")
+    for number, cells in others:
+        if any(cell != "" for cell in cells[width:]):
+            raise LogParseError(
+                f"{path}:{number}: a cell beyond the last column of the header in row {line}",
+                "the first row with cells is the header: begin other rows above it with `# `",
+            )
+    if not others:
+        raise LogParseError(f"{path}:{line}: a header, and no row below it", "one row for each job")
+    rows = ((number, list(map(_text, cells[:width]))) for number, cells in others)
+    return table_of(path, line, tuple(map(_text, names[:width])), rows)
 
 
-def _rows(path: Path, sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
-    """Yield number and cells of each row, without empty rows and comments."""
-    count = 0
+def _sheets(path: Path, sheet: str) -> dict[str, _Rows]:
+    """Return number and cells of the rows of each sheet, without empty rows and comments."""
+    import pandas as pd
+
     try:
-        for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
-            count += len(cells)
-            if count > _MOST_CELLS:
-                raise LogParseError(f"{path}: more than {_MOST_CELLS} cells", _CSV)
-            stated = [cell for cell in cells if cell is not None and str(cell).strip()]
-            if stated and not is_comment(",".join(map(str, stated))):
-                yield number, cells
-    except (KeyError, ValueError, SyntaxError, zipfile.BadZipFile, EOFError) as failure:
-        raise LogParseError(f"{path}: not a whole Excel workbook: {failure}", _CSV) from None
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            names = [str(name) for name in book.sheet_names]
+            if sheet and sheet not in names:
+                raise LogParseError(
+                    f"{path}: no sheet is called {sheet!r}{nearest(sheet, names)}",
+                    f"sheets: {', '.join(names)}",
+                )
+            wanted = [sheet] if sheet else names
+            cells = pd.read_excel(book, wanted, header=None, dtype=object, na_filter=False)
+    except OSError as failure:
+        raise LogParseError(f"{path}: {failure.strerror or failure}") from None
+    except (zipfile.BadZipFile, KeyError, ValueError, SyntaxError, EOFError) as failure:
+        raise LogParseError(
+            f"{path}: not a whole Excel workbook: {failure}",
+            "save the sheet as CSV, and name that file",
+        ) from None
+    found = {str(name): enumerate(own.to_numpy().tolist(), 1) for name, own in cells.items()}
+    return {name: list(filter(_is_row, rows)) for name, rows in found.items()}
+
+
+def _is_row(row: tuple[int, list[Any]]) -> bool:
+    stated = [str(cell) for cell in row[1] if str(cell).strip()]
+    return bool(stated) and not is_comment(",".join(stated))
 
 
 def _text(cell: Any) -> str:
     if isinstance(cell, bool):
         return "true" if cell else "false"
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
-        return str(int(cell))
-    return "" if cell is None else str(cell).strip()
+    return str(cell).strip()

@@ -42,7 +42,7 @@ from hpc_train.runs.executor import Executor, ExecutorOptions
 from hpc_train.runs.json_files import write_file
 from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.run_queue import Queue, is_held, new_queue, start_queue, take
-from hpc_train.runs.run_state import has_ended
+from hpc_train.runs.run_states import has_ended
 from hpc_train.runs.submission_file import mark, status_of
 from hpc_train.sites.profile import HostList, SourcedSite
 

@@ -28,7 +28,7 @@ from hpc_train.runs.run_queue import (
     wanted,
     was_cancelled,
 )
-from hpc_train.runs.run_state import has_ended
+from hpc_train.runs.run_states import has_ended
 from hpc_train.runs.submission_file import mark, owner, status_of
 
 GRACE_S = 10.0

@@ -31,8 +31,7 @@ from hpc_train.reports.report import CAVEATS, Fact, Report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
-from hpc_train.runs.json_files import to_json
-from hpc_train.runs.log_result_cache import read_cache, write_cache
+from hpc_train.runs.json_files import read_cache, to_json, write_cache
 from hpc_train.runs.run import JobState, Run
 from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.scaling.run_flags import IMPLAUSIBLE

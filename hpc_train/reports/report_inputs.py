@@ -19,11 +19,15 @@ import msgspec
 from hpc_train.base.errors import HpcTrainError, LogParseError, SpecError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.value import Value
-from hpc_train.foreign.classify_inputs import TABLE, classify, one_kind
+from hpc_train.foreign.classify_inputs import (
+    TABLE,
+    classify,
+    one_kind,
+    refuse_same_files,
+    refuse_same_logs,
+)
 from hpc_train.foreign.csv_table import ResultTable, table_of
-from hpc_train.foreign.duplicates import refuse_same_files, refuse_same_logs
-from hpc_train.foreign.points_file import Points, logs_named, read_points
-from hpc_train.foreign.stated_sizes import in_order, sized
+from hpc_train.foreign.points_file import Points, in_order, logs_named, read_points, sized
 from hpc_train.foreign.table_file import read_table
 from hpc_train.foreign.workbook import sheet_of
 from hpc_train.jobs.log_selection import Search

@@ -18,7 +18,7 @@ from hpc_train.logs.record import Pack, Record, packs_of
 from hpc_train.logs.record_file import json_lines, read_record_file
 from hpc_train.logs.record_index import Index
 from hpc_train.runs.expected_runs import ExpectedStudy, expected_study, single_jobs, without_copies
-from hpc_train.runs.log_result_cache import read_cache, write_cache
+from hpc_train.runs.json_files import read_cache, write_cache
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_folders import read_study
 from hpc_train.runs.run_states import runs_below

@@ -89,12 +89,20 @@ def run_facts(run: Run | None, transport: Transport | None) -> dict[str, str]:
     if run is not None:
         found["nodes"] = recorded_nodes(run)
     if transport is not None:
-        found |= _of_transport(transport)
+        adapters = (f"{a.name} {a.link_layer}".strip() for a in transport.adapters)
+        found |= {n: text for n, text in sorted(transport.environment.items()) if FABRIC.match(n)}
+        found |= {
+            "transport": transport.verdict,
+            "adapters": ", ".join(adapters),
+            "interfaces": ", ".join(transport.interfaces),
+            "provider": transport.provider,
+        }
     return {name: cut(text) for name, text in found.items() if text}
 
 
 def _planned(manifest: Manifest) -> dict[str, str]:
     plan, facts = manifest.plan, manifest.provenance
+    changed = {change.name: change.value or "" for change in plan.changes}
     directives = dict(plan.directives)
     directive_values = {
         name: directives[name] or "yes" for name in _SHOWN_OPTIONS if name in directives
@@ -118,25 +126,14 @@ def _planned(manifest: Manifest) -> dict[str, str]:
         "script": manifest.script_digest[:DIGITS],
         "submitted with": f"hpctrain {facts['hpctrain']}" if "hpctrain" in facts else "",
         "submitted from": " ".join(str(facts[k]) for k in ("host", "kernel") if facts.get(k)),
-        **variables_of(plan),
+        # The variables that change data transfers.
+        **{n: str(text) for n, text in (*plan.env, *changed.items()) if FABRIC.match(n)},
     }
 
 
 def _profile(facts: dict[str, Any]) -> str:
     name, digest = Path(str(facts.get(PROFILE, ""))).name, str(facts.get(PROFILE_DIGEST, ""))
     return f"{name} {digest[:DIGITS]}".strip()
-
-
-def _of_transport(transport: Transport) -> dict[str, str]:
-    adapters = (f"{a.name} {a.link_layer}".strip() for a in transport.adapters)
-    stated = {n: text for n, text in sorted(transport.environment.items()) if FABRIC.match(n)}
-    return {
-        **stated,
-        "transport": transport.verdict,
-        "adapters": ", ".join(adapters),
-        "interfaces": ", ".join(transport.interfaces),
-        "provider": transport.provider,
-    }
 
 
 # Variables that change data transfers between GPUs, or the library that does them.
@@ -230,7 +227,14 @@ def steady_command(command: Sequence[str], axes: frozenset[str] = frozenset()) -
         option = _OPTION.fullmatch(word)
         free = f"command.{number}" in axes or skip
         skip = False
-        if option and not free and _is_of_size(option["name"]):
+        parts = frozenset(re.split(r"[._-]", option["name"].lower().lstrip("+-"))) if option else ()
+        of_size = option and (
+            option["name"] in _LETTERS
+            or _SIZE_WORDS.intersection(parts)
+            or {"data", "parallel"}.issubset(parts)
+            or (_OF_RUN.intersection(parts) and not _OF_WORK.intersection(parts))
+        )
+        if option and not free and of_size:
             free = option["value"] is not None
             skip = word.startswith("-") and not free
             word = f"{option['name']}=…" if free else word
@@ -245,12 +249,6 @@ def commit_of(git: Any) -> str:
     if not isinstance(git, dict) or not git.get("commit"):
         return ""
     return str(git["commit"])[:12] + (CHANGES if git.get("dirty") else "")
-
-
-def variables_of(plan: LaunchPlan) -> dict[str, str]:
-    """Return the variables of a plan that change data transfers."""
-    changed = {change.name: change.value or "" for change in plan.changes}
-    return {name: str(text) for name, text in (*plan.env, *changed.items()) if FABRIC.match(name)}
 
 
 def _variables(manifest: Manifest, axes: frozenset[str]) -> str:
@@ -275,13 +273,6 @@ def _setting(plan: LaunchPlan, name: str) -> str:
 
 def _set_by(axes: frozenset[str], name: str) -> bool:
     return any(name in axis.split(".") for axis in axes)
-
-
-def _is_of_size(name: str) -> bool:
-    parts = frozenset(re.split(r"[._-]", name.lower().lstrip("+-")))
-    if name in _LETTERS or parts & _SIZE_WORDS or parts >= {"data", "parallel"}:
-        return True
-    return bool(parts & _OF_RUN) and not parts & _OF_WORK
 
 
 _LONGEST_VALUE = 60

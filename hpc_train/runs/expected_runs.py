@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from hpc_train.base.errors import StoreError
 from hpc_train.base.value import Value
@@ -280,54 +280,37 @@ def single_jobs(home: Path, runs: Sequence[Run], problem_of: Callable[[Run], str
     return undeclared(home.name, tuple(expected))
 
 
-class _Job(NamedTuple):
-    """The values that identify a submission: the name of the run, and that of the job."""
-
-    run_id: str
-    created: str
-    executor: str
-    native_id: str
-    submitted: str
-
-
 def without_copies(runs: Sequence[Run]) -> tuple[tuple[Run, ...], tuple[str, ...]]:
     """Return the runs with one folder for each job, and a note on each other folder of the job.
 
     The folder with the name of the run is kept, else the first one. A run that was copied and then
     submitted again is another job. A run that was never submitted has no result and is not checked.
     """
-    kept: dict[_Job, Run] = {}
-    for run in sorted(
-        runs,
-        key=lambda run: not (run.manifest is not None and run.manifest.run_id == run.folder.run_id),
-    ):
-        if (job := _job(run)) is not None:
+    kept: dict[tuple[str, ...], Run] = {}
+    for run in sorted(runs, key=lambda run: _run_id(run) != run.folder.run_id):
+        if job := _job(run):
             kept.setdefault(job, run)
-    notes, found = [], []
-    for run in runs:
-        job = _job(run)
-        first = run if job is None else kept[job]
-        if job is None or first is run:
-            found.append(run)
-            continue
-        notes.append(
-            f"{run.folder.path.name} is left out: a copy of the folder {first.folder.path.name} "
-            f"(run {job.run_id}, job {job.native_id}); one job, not two repetitions"
-        )
-    return tuple(found), tuple(notes)
-
-
-def _job(run: Run) -> _Job | None:
-    manifest, submission = run.manifest, run.submission
-    if manifest is None or submission is None or not submission.answered:
-        return None
-    return _Job(
-        manifest.run_id,
-        manifest.created,
-        submission.executor,
-        submission.native_id,
-        submission.submitted,
+    first = {run.folder: kept.get(_job(run), run) for run in runs}
+    notes = tuple(
+        f"{run.folder.path.name} is left out: a copy of the folder "
+        f"{first[run.folder].folder.path.name} (run {_run_id(run)}, job "
+        f"{run.submission.native_id}); one job, not two repetitions"
+        for run in runs
+        if first[run.folder] is not run and run.submission
     )
+    return tuple(run for run in runs if first[run.folder] is run), notes
+
+
+def _run_id(run: Run) -> str:
+    return run.manifest.run_id if run.manifest else ""
+
+
+def _job(run: Run) -> tuple[str, ...]:
+    """Return what identifies a submission; empty without an answer of the scheduler."""
+    manifest, sent = run.manifest, run.submission
+    if manifest is None or sent is None or not sent.answered:
+        return ()
+    return (manifest.run_id, manifest.created, sent.executor, sent.native_id, sent.submitted)
 
 
 def run_blocks(runs: Iterable[tuple[Run, int]]) -> dict[str, str]:
@@ -350,15 +333,11 @@ def run_blocks(runs: Iterable[tuple[Run, int]]) -> dict[str, str]:
         own.append((run.status.started, repetition, run.folder.run_id))
     blocks: dict[str, str] = {}
     for job, own in allocations.items():
-        if job not in unknown and _in_turn([repetition for _, repetition, _ in sorted(own)]):
+        # Runs of one repetition are neighbours.
+        turns = [number for number, _ in groupby(repetition for _, repetition, _ in sorted(own))]
+        if job not in unknown and len(turns) == len(set(turns)):
             blocks |= {run_id: f"{job}/{repetition}" for _, repetition, run_id in own}
     return blocks
-
-
-def _in_turn(repetitions: Sequence[int]) -> bool:
-    """Whether equal numbers are neighbours."""
-    turns = [number for number, _ in groupby(repetitions)]
-    return len(turns) == len(set(turns))
 
 
 def run_time_s(
@@ -371,7 +350,11 @@ def run_time_s(
     ended = now if status.ended is None else status.ended
     if ended is None:
         return None
-    earlier = sum(_ran_s(start) for start in starts if start.restart < status.restart_count)
+    earlier = 0.0
+    for start in starts:
+        last = start.ended if start.ended is not None else start.saved
+        if start.restart < status.restart_count and last is not None:
+            earlier += max(0.0, last - start.started)
     return earlier + max(0.0, ended - status.started)
 
 
@@ -391,11 +374,6 @@ def time_lost_s(starts: Sequence[JobStart], status: JobStatus) -> float | None:
     if any(kept is None for _, kept in spans[:-1]):
         return None
     return sum(max(0.0, begun - (kept or 0.0)) for (_, kept), (begun, _) in pairwise(spans))
-
-
-def _ran_s(start: JobStart) -> float:
-    last = start.ended if start.ended is not None else start.saved
-    return 0.0 if last is None else max(0.0, last - start.started)
 
 
 def _spans(starts: Sequence[JobStart], status: JobStatus) -> Iterator[tuple[float, float | None]]:

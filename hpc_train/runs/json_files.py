@@ -15,13 +15,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hpc_train.base.errors import NewerVersionError, StoreError, newer_version
+from hpc_train.base.errors import LogParseError, NewerVersionError, StoreError, newer_version
 from hpc_train.base.files import (
     in_run,
+    is_own,
     is_own_conf,
+    is_regular,
+    is_there,
     open_lock,
     read_owned,
     read_regular,
+    remove_stale,
     write_atomic,
 )
 from hpc_train.base.value import decode_unit, encode_unit
@@ -47,18 +51,12 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     parts = (content,) if isinstance(content, bytes) else content
     try:
         if path.exists() and not path.is_file():
-            return _write_through(path, parts)
+            with path.open("wb") as stream:
+                stream.writelines(parts)
+            return
         # The target of a link is replaced, not the link; in a run, another user may have chosen it.
         real = path if in_run(path) else Path(os.path.realpath(path, strict=path.exists()))
         write_atomic(real, parts)
-    except OSError as failure:
-        raise cannot_write(path, failure) from None
-
-
-def _write_through(path: Path, parts: Iterable[bytes]) -> None:
-    try:
-        with path.open("wb") as stream:
-            stream.writelines(parts)
     except OSError as failure:
         raise cannot_write(path, failure) from None
 
@@ -148,16 +146,10 @@ def check_version(path: Path) -> None:
 
 
 def _refuse_newer(path: Path, raw: bytes) -> None:
-    schema = _schema(raw)
-    if schema > MANIFEST_SCHEMA:
-        raise NewerVersionError(*newer_version(str(path), schema, MANIFEST_SCHEMA)) from None
-
-
-def _schema(raw: bytes) -> int:
-    try:
-        return msgspec.json.decode(raw, type=_Said).schema
-    except (msgspec.DecodeError, RecursionError):
-        return MANIFEST_SCHEMA
+    with suppress(msgspec.DecodeError, RecursionError):
+        schema = msgspec.json.decode(raw, type=_Said).schema
+        if schema > MANIFEST_SCHEMA:
+            raise NewerVersionError(*newer_version(str(path), schema, MANIFEST_SCHEMA)) from None
 
 
 @contextmanager
@@ -182,18 +174,15 @@ def exclusive(path: Path, say: Callable[[str], None] | None = None) -> Iterator[
         raise cannot_write(path, failure) from None
     try:
         _lock(descriptor, path, say)
-        if say is not None:
-            _name_holder(descriptor)
+        # The lock holds without a name, which does not fit on a full disk.
+        with suppress(OSError):
+            if say is not None:
+                os.truncate(descriptor, 0)
+                holder = f"process {os.getpid()} on {os.uname().nodename}"
+                os.pwrite(descriptor, holder.encode(), 0)
         yield
     finally:
         os.close(descriptor)
-
-
-def _name_holder(descriptor: int) -> None:
-    # The lock holds without a name, which does not fit on a full disk.
-    with suppress(OSError):
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}".encode(), 0)
 
 
 def _lock(descriptor: int, path: Path, say: Callable[[str], None] | None) -> None:
@@ -230,3 +219,40 @@ def expanded(word: str) -> list[Path]:
 def default_results() -> Path:
     """Return the folder of all results without --results: $HPCTRAIN_RESULTS, or ./results."""
     return Path(os.environ.get("HPCTRAIN_RESULTS") or "results")
+
+
+# Cache files of results from a run's logs, which are read if the logs are deleted.
+
+
+def write_cache(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file; a failure is ignored, and in a folder of another user nothing is written.
+
+    Unchanged content is not written again, unless it is given in parts.
+    """
+    with suppress(StoreError, OSError):
+        if not is_own(path.absolute().parent):
+            return
+        remove_stale(path)
+        if is_there(path) and not is_regular(path):
+            # Writing to a FIFO would wait for a reader.
+            return
+        if isinstance(content, bytes) and is_there(path) and read_regular(path) == content:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, content)
+
+
+def read_cache(path: Path, decode: Callable[[bytes], T]) -> T | None:
+    """Read a cache file; None if there is none.
+
+    Raises:
+        LogParseError: the file is damaged.
+    """
+    if not is_there(path):
+        return None
+    try:
+        return decode(read_regular(path))
+    except OSError as failure:
+        raise LogParseError(f"{path}: {failure.strerror or failure}") from None
+    except (msgspec.DecodeError, RecursionError) as failure:
+        raise LogParseError(f"{path}: damaged: {failure}") from None

@@ -339,22 +339,24 @@ class Manifest(Value, frozen=True, kw_only=True):
 
 
 class Run(Value, frozen=True, kw_only=True):
-    """One run as described by its folder; `manifest` is None if it cannot be read.
+    """One run as described by its folder; a file that is missing or cannot be read is None.
 
-    `earlier` is the status.json of a start before the job was requeued, until it starts again.
-    `starts` are those that ended of a job with `lifecycle`. A run of a `newer` version has no other
-    values than its folder and problem.
+    As `read_run` reads it, `problem` names what is damaged, and the state is UNKNOWN; `run_of`
+    decides both. `earlier` is the status.json of a start before the job was requeued, until it
+    starts again. `starts` are those that ended of a job with `lifecycle`. `logged`: the job
+    script's log exists. Of a run of a `newer` version nothing is read.
     """
 
     folder: RunFolder
     manifest: Manifest | None
     submission: Submission | None
     status: JobStatus | None
-    state: JobState
+    state: JobState = JobState.UNKNOWN
     problem: str = ""
     job_report: JobReport | None = None
     earlier: JobStatus | None = None
     starts: tuple[JobStart, ...] = ()
+    logged: bool = True
     newer: bool = False
 
 

@@ -16,7 +16,6 @@ import msgspec
 
 from hpc_train.base.errors import NewerVersionError, StoreError, UnknownNameError
 from hpc_train.base.files import is_full, is_there, read_regular
-from hpc_train.base.value import Value
 from hpc_train.runs.json_files import (
     cannot_write,
     check_version,
@@ -29,33 +28,17 @@ from hpc_train.runs.run import (
     JobStart,
     JobStatus,
     Manifest,
+    Run,
     RunFolder,
     Script,
     Seconds,
     StudyManifest,
-    Submission,
 )
 
 T = TypeVar("T")
 STUDY_FILE = "study.json"
 # Prefix of the name of a folder that is being created or removed.
 _NEW, _GONE = ".new-", ".gone-"
-
-
-class RunFiles(Value, frozen=True, kw_only=True):
-    """The contents of a run's files; None for a missing or damaged file, named in `problem`.
-
-    `logged`: whether the job script's log exists. None is read of a run of a `newer` version.
-    """
-
-    folder: RunFolder
-    manifest: Manifest | None
-    submission: Submission | None
-    status: JobStatus | None
-    problem: str = ""
-    starts: tuple[JobStart, ...] = ()
-    logged: bool = True
-    newer: bool = False
 
 
 def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[RunFolder, ...]:
@@ -136,26 +119,32 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
     return final
 
 
-def read_run(folder: RunFolder) -> RunFiles:
+def read_run(folder: RunFolder) -> Run:
     """Read the files of a run; a damaged or newer file becomes a problem, not an error."""
+    problems: list[str] = []
+
+    def found(path: Path, read: Callable[[Path], T]) -> T | None:
+        try:
+            return read(path)
+        except NewerVersionError:
+            raise
+        except StoreError as failure:
+            problems.append(failure.message.replace(str(path), path.name, 1))
+            return None
+
+    submission = status = None
     try:
-        return _files(folder)
+        manifest = found(folder.manifest, partial(read_json, kind=Manifest))
+        if is_there(folder.submission):
+            submission = found(folder.submission, read_submission)
+        if is_there(folder.status):
+            status = found(folder.status, partial(read_json, kind=JobStatus))
     except NewerVersionError as newer:
         problem = newer.message.replace(f"{folder.path}/", "", 1)
-        return RunFiles(
+        return Run(
             folder=folder, manifest=None, submission=None, status=None, problem=problem, newer=True
         )
-
-
-def _files(folder: RunFolder) -> RunFiles:
-    problems: list[str] = []
-    manifest = _read(folder.manifest, partial(read_json, kind=Manifest), problems)
-    submission = status = None
-    if is_there(folder.submission):
-        submission = _read(folder.submission, read_submission, problems)
-    if is_there(folder.status):
-        status = _read(folder.status, partial(read_json, kind=JobStatus), problems)
-    return RunFiles(
+    return Run(
         folder=folder,
         manifest=manifest,
         submission=submission,
@@ -164,16 +153,6 @@ def _files(folder: RunFolder) -> RunFiles:
         starts=read_starts(folder, manifest, status),
         logged=is_there(folder.logs / "job.out"),
     )
-
-
-def _read(path: Path, read: Callable[[Path], T], problems: list[str]) -> T | None:
-    try:
-        return read(path)
-    except NewerVersionError:
-        raise
-    except StoreError as failure:
-        problems.append(failure.message.replace(str(path), path.name, 1))
-        return None
 
 
 def run_folders(home: Path) -> tuple[RunFolder, ...]:
@@ -219,22 +198,18 @@ def find(root: Path, word: str) -> Path:
         StoreError: the prefix of several run ids.
         NewerVersionError: a newer version wrote the run, the study, or all runs of the folder.
     """
-    found = _find(root, word)
-    _check_versions(found)
-    return found
-
-
-def _check_versions(path: Path) -> None:
+    path = _find(root, word)
     check_version(path / STUDY_FILE)
     newer: NewerVersionError | None = None
     for folder in (RunFolder(path=path),) if is_run(path) else run_folders(path):
         try:
-            return check_version(folder.manifest)
+            check_version(folder.manifest)
+            return path
         except NewerVersionError as failure:
             newer = newer or failure
     if newer is not None:
         raise newer
-    return None
+    return path
 
 
 def _find(root: Path, word: str) -> Path:
@@ -309,14 +284,9 @@ def with_loadable_steps(
             )
         else:
             found.append(start)
-        after = _earliest(start, after)
+        loading = [one for one in (start, after) if one is not None and one.loaded is not None]
+        after = min(loading, key=lambda one: one.loaded or 0, default=None)
     return tuple(reversed(found))
-
-
-def _earliest(start: JobStart, after: JobStart | None) -> JobStart | None:
-    """Return the one of two starts that loaded the earlier checkpoint."""
-    known = [one for one in (start, after) if one is not None and one.loaded is not None]
-    return min(known, key=lambda one: one.loaded or 0, default=None)
 
 
 def _running(folder: RunFolder, manifest: Manifest, status: JobStatus | None) -> JobStart | None:

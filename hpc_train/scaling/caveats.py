@@ -17,9 +17,8 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.scaling.comparison import matched
-from hpc_train.scaling.group_reductions import numbers
+from hpc_train.scaling.group_reductions import Mask, numbers
 from hpc_train.scaling.points import KEY, Grouped, bases_of, grouped, rates_by
-from hpc_train.scaling.record_arrays import Mask
 from hpc_train.scaling.runs import OK
 
 # The probability that compared points of equal nodes are named.
@@ -71,16 +70,17 @@ def apart_points(runs: pd.DataFrame, points: pd.DataFrame) -> tuple[ApartPoints,
 
 def apart_sides(a: pd.DataFrame, b: pd.DataFrame) -> tuple[ApartPoints, ...]:
     """Return the points of a comparison whose two sides have no common node, as its rows."""
+    sides = matched(a, b)
+    runs = sides.runs[sides.runs["state"] == OK]
+    names = runs["node_list"] if "node_list" in runs else [""] * len(runs)
     own: dict[int, list[Nodes]] = {}
-    pairs = matched(a, b).points.values()
-    for place, pair in enumerate(pairs):
-        for side, runs in enumerate(pair):
-            ok = runs[runs["state"] == OK]
-            if len(ok):
-                own[2 * place + side] = [_nodes(text) for text in ok.get("node_list", [""])]
-    found = _point_nodes(own)
-    apart = _apart(found, [(2 * place, 2 * place + 1) for place in range(len(pairs))])
-    return tuple(one._replace(point=one.point // 2, other=one.other // 2) for one in apart)
+    for point, text in zip(runs["point"].tolist(), names, strict=True):
+        own.setdefault(point, []).append(_nodes(text))
+    pairs = [(2 * row, 2 * row + 1) for row in range(len(sides.rows))]
+    return tuple(
+        one._replace(point=one.point // 2, other=one.other // 2)
+        for one in _apart(_point_nodes(own), pairs)
+    )
 
 
 def _nodes(text: object) -> Nodes:

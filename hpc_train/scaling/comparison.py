@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any, NamedTuple
 
@@ -23,75 +22,12 @@ from hpc_train.scaling.confidence_intervals import (
     step_down,
     welch,
 )
-from hpc_train.scaling.group_reductions import NAN, Floats, moments, numbers
+from hpc_train.scaling.group_reductions import NAN, Floats, Mask, moments, numbers, over
 from hpc_train.scaling.points import not_ok
 from hpc_train.scaling.runs import OK
 
-Key = tuple[Any, ...]
-SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
-
-
-class MatchedPoints(NamedTuple):
-    """Both tables with a column `key`, and by key the runs of each point in both, in order.
-
-    A key is the name of the series, empty if only sizes are compared, and the values of SIZES.
-    """
-
-    sides: list[pd.DataFrame]
-    points: dict[Key, list[pd.DataFrame]]
-
-
-def matched(a: pd.DataFrame, b: pd.DataFrame) -> MatchedPoints:
-    """Match the points of two tables of `run_frame`.
-
-    By nodes, GPUs and tasks per node (by ranks where those are unknown), and by the name of their
-    series; where each side has one series only, by size alone.
-    """
-    alone = all(side["series"].nunique() <= 1 for side in (a, b))
-    same = set(a["series"]) == set(b["series"])
-    both = [_keyed(side, by_series=same or not alone) for side in (a, b)]
-    groups = [_points(side) for side in both]
-    keys = _ordered(list(dict.fromkeys(chain(*groups))))
-    pairs = {
-        key: [group.get(key, side.iloc[:0]) for group, side in zip(groups, both, strict=True)]
-        for key in keys
-    }
-    return MatchedPoints(both, pairs)
-
-
-def _points(runs: pd.DataFrame) -> dict[Key, pd.DataFrame]:
-    places: dict[Key, list[int]] = {}
-    for place, key in enumerate(runs["key"]):
-        places.setdefault(key, []).append(place)
-    return {key: runs.iloc[own] for key, own in places.items()}
-
-
-def _keyed(runs: pd.DataFrame, *, by_series: bool) -> pd.DataFrame:
-    """Add the key of each run's point: its series, and its sizes, -1 if unknown."""
-    sizes = runs[list(SIZES)].astype("Int64").fillna(-1).astype("int64")
-    known = (sizes["nodes"] > 0) & (sizes["tasks_per_node"] > 0)
-    # With nodes and tasks the number of ranks is redundant; a log may not name all ranks.
-    sizes["ranks"] = sizes["ranks"].where(~known, sizes["nodes"] * sizes["tasks_per_node"])
-    series = runs["series"].astype(str) if by_series else [""] * len(runs)
-    keyed: pd.DataFrame = runs.assign(
-        key=pd.Series(list(zip(series, *(sizes[name] for name in SIZES), strict=True)),
-                      index=runs.index, dtype=object)
-    )  # fmt: skip
-    return keyed
-
-
-def _ordered(keys: Sequence[Key]) -> list[Key]:
-    """Sort points by size within their series; keep the order of the series."""
-    order = {name: i for i, name in enumerate(dict.fromkeys(key[0] for key in keys))}
-
-    def place(key: Key) -> tuple[int, ...]:
-        series, nodes, gpus, tasks, ranks = key
-        return order[series], max(nodes, 0) * max(gpus, 0), ranks, nodes, gpus, tasks
-
-    return sorted(keys, key=place)
-
-
 SIDES = ("a", "b")
+SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
 # Fields without which a ratio of speeds has no meaning; other conditions may be compared.
 MUST_MATCH = ("model", "data", "dataset", "global_batch", "parser", "counted", "sequence_length")
 BETTER, WORSE = "B better", "B worse"
@@ -112,6 +48,78 @@ class Demands(NamedTuple):
     allow_mixed: tuple[str, ...] = ()
 
 
+class Sides(NamedTuple):
+    """The runs of both tables: at row k those with `point` 2k are of A, with 2k + 1 of B.
+
+    `rows` have the series, empty if only sizes are compared, and SIZES, -1 if unknown. `basis` is
+    the quantity by which each row is compared.
+    """
+
+    runs: pd.DataFrame
+    rows: pd.DataFrame
+    basis: list[str]
+
+    @property
+    def values(self) -> Floats:
+        """The rate or time by which each run is compared; NaN if it is not above 0, or not ok."""
+        columns = np.array([BASIS_COLUMNS[basis] for basis in self.basis], dtype=object)
+        of_run, found = columns[self.runs["point"].to_numpy() // 2], np.full(len(self.runs), NAN)
+        for name in set(columns):
+            found = np.where(of_run == name, self.ok_only(name), found)
+        return np.where(found > 0, found, NAN)
+
+    def ok_only(self, name: str) -> Floats:
+        """Return a column of the runs, NaN if the run is not ok."""
+        return np.where(self.runs["state"] == OK, numbers(self.runs, name), NAN)
+
+
+def matched(a: pd.DataFrame, b: pd.DataFrame) -> Sides:
+    """Match the points of two tables of `run_frame`.
+
+    By nodes, GPUs and tasks per node (by ranks where those are unknown), and by the name of their
+    series; where each side has one series only, by size alone.
+    """
+    alone = all(side["series"].nunique() <= 1 for side in (a, b))
+    same = set(a["series"]) == set(b["series"])
+    sides = []
+    for place, runs in enumerate((a, b)):
+        sizes = runs[list(SIZES)].astype("Int64").fillna(-1).astype("int64")
+        known = (sizes["nodes"] > 0) & (sizes["tasks_per_node"] > 0)
+        # With nodes and tasks the number of ranks is redundant; a log may not name all ranks.
+        sizes["ranks"] = sizes["ranks"].where(~known, sizes["nodes"] * sizes["tasks_per_node"])
+        name = runs["series"].astype(str) if same or not alone else ""
+        sides.append(
+            runs.assign(**{str(key): sizes[key] for key in sizes}, series=name, side=place)
+        )
+    runs = pd.concat(sides, ignore_index=True)
+    key = ["series", *SIZES]
+    # By size within the series, which stay in order.
+    rows = runs[key].drop_duplicates()
+    order = {name: place for place, name in enumerate(dict.fromkeys(rows["series"]))}
+    gpus = rows["nodes"].clip(lower=0) * rows["gpus_per_node"].clip(lower=0)
+    rows = rows.assign(place=rows["series"].map(order), gpus=gpus).sort_values(
+        ["place", "gpus", "ranks", "nodes", "gpus_per_node", "tasks_per_node"], ignore_index=True
+    )
+    numbered = runs[key].merge(rows[key].assign(row=rows.index), how="left")["row"]
+    runs["point"] = 2 * numbered.to_numpy(dtype=np.int64) + runs["side"]
+    series = {name: _basis(own) for name, own in runs.groupby("series", sort=False)}
+    return Sides(runs, rows[key], [series[name] for name in rows["series"]])
+
+
+def _basis(runs: pd.DataFrame) -> str:
+    """Return what each ok run of a series has, else some of both sides, else one of either."""
+    ok = runs[runs["state"] == OK]
+    every = [int((ok["side"] == side).sum()) for side in (0, 1)]
+    counts = {
+        basis: [int(((ok["side"] == side) & (ok[name] > 0)).sum()) for side in (0, 1)]
+        for basis, name in BASIS_COLUMNS.items()
+    }
+    complete = [basis for basis, n in counts.items() if n == every and any(n)]
+    shared = [basis for basis, n in counts.items() if all(n)]
+    either = [basis for basis, n in counts.items() if any(n)]
+    return next(iter([*complete, *shared, *either]), "throughput")
+
+
 def comparison_frame(
     a: pd.DataFrame, b: pd.DataFrame, demands: Demands | None = None
 ) -> pd.DataFrame:
@@ -130,77 +138,78 @@ def comparison_frame(
     ratio; `why` names the field and both values.
     """
     wanted = demands or Demands()
-    found = matched(a, b)
-    basis = _bases(found.sides)
-    rows = [_row(key, pair, basis[key[0]], wanted) for key, pair in found.points.items()]
-    table: pd.DataFrame = pd.DataFrame(_judged(rows, wanted), columns=pd.Index(COLUMNS))
+    sides = matched(a, b)
+    runs, count = sides.runs, len(sides.rows)
+    if not count:
+        return pd.DataFrame(columns=pd.Index(COLUMNS))
+    point, row = runs["point"].to_numpy(), runs["point"].to_numpy() // 2
+    is_rate = np.array([BASES[basis].is_rate for basis in sides.basis])
+    table = _table(sides, is_rate, wanted.allow_mixed)
+    logs = np.log(sides.values)
+    logs = np.where((table["why"] == "").to_numpy()[row], np.where(is_rate[row], logs, -logs), NAN)
+    cut = runs["whole_seconds"].eq(True) & (runs["state"] == OK) & ~is_rate[row]
+    is_cut = over("max", cut.to_numpy(dtype=np.float64), row, count) > 0
+    longest_a, longest_b = (np.where(is_cut, 1 + 1 / table[name], 1.0) for name in SIDES)
+    first = np.arange(0, 2 * count, 2)
+    other = np.full(2 * count, -1)
+    other[first + 1] = first
+    within = differences(logs, point, block_codes(runs), other).of(first + 1)
+    speeds, accuracies = (
+        moments(own, point, 2 * count) for own in (logs, sides.ok_only("accuracy"))
+    )
+    (one, two), (old, new) = ((own.of(first), own.of(first + 1)) for own in (speeds, accuracies))
+
+    def limits(level: Floats) -> IntervalArrays:
+        value, low, high = within.instead_of(welch(two, one, level), level)
+        return IntervalArrays(value, low / longest_b, high * longest_a)
+
+    several = int((np.minimum(one.number, two.number) > 1).sum())
+    found, levels = step_down(limits, count, several, wanted.confidence)
+    noise = noise_limit(old, new, wanted.confidence)
+    noise = noise_limit(old, new, corrected(wanted.confidence, int((~np.isnan(noise)).sum())))
+    table = table.assign(
+        ratio=found.value, ratio_low=found.low, ratio_high=found.high, level=levels,
+        accuracy_change_pp=100 * (new.mean - old.mean), accuracy_limit_pp=100 * noise,
+    )  # fmt: skip
+    decided = [_decided(own, wanted.min_effect) for own in table.to_dict("records")]
+    table["verdict"], table["why"] = zip(*decided, strict=True)
+    return table[list(COLUMNS)]
+
+
+def _table(sides: Sides, is_rate: Mask, allowed: Sequence[str]) -> pd.DataFrame:
+    """Return the columns of each side, and why a row has no ratio."""
+    runs, rows, size = sides.runs, sides.rows, 2 * len(sides.rows)
+    point, ok = runs["point"].to_numpy(), (runs["state"] == OK).to_numpy(dtype=bool)
+    # The harmonic mean of rates, and the arithmetic mean of times.
+    times = np.where(is_rate[point // 2], 1 / sides.values, sides.values)
+    mean = moments(times, point, size)
+    accuracy, loss = (moments(sides.ok_only(name), point, size) for name in ("accuracy", "loss"))
+    low, high = (over(how, sides.ok_only("global_batch"), point, size) for how in ("min", "max"))
+    states = [Counter[str]() for _ in range(size)]
+    for place, state in zip(point[~ok].tolist(), runs["state"][~ok], strict=True):
+        states[place][str(state)] += 1
+    columns = {
+        "": np.where(np.repeat(is_rate, 2), 1 / mean.mean, mean.mean),
+        "n_": mean.number.astype(np.int64), "submitted_": np.bincount(point, minlength=size),
+        "not_ok_": np.array([not_ok(own) for own in states], dtype=object),
+        "accuracy_": accuracy.mean, "loss_": loss.mean, "batch_": np.where(low == high, low, NAN),
+    }  # fmt: skip
+    gpus = rows["nodes"] * rows["gpus_per_node"]
+    gpus = gpus.where((rows["nodes"] >= 0) & (rows["gpus_per_node"] >= 0), -1)
+    table = rows.assign(gpus=gpus).astype(object).where(lambda own: own != -1, None)
+    table = table.assign(series=rows["series"].replace("", "all"), basis=sides.basis)
+    for start, column in columns.items():
+        for place, name in enumerate(SIDES):
+            table[f"{start}{name}"] = column[place::2]
+    of_point = dict(iter(runs[ok].groupby("point")))
+    table["why"] = [
+        _why(row, [of_point.get(2 * place + side, runs[:0]) for side in (0, 1)], allowed)
+        for place, row in enumerate(table.to_dict("records"))
+    ]
     return table
 
 
-def _bases(both: Sequence[pd.DataFrame]) -> dict[str, str]:
-    """Return the quantity by which each series is compared, the same for both sides and all "
-    "points."""
-    ok = [side[side["state"] == OK] for side in both]
-    names = dict.fromkeys(key[0] for side in both for key in side["key"])
-    return {
-        name: _basis([s.loc[[key[0] == name for key in s["key"]]] for s in ok]) for name in names
-    }
-
-
-def _basis(ok: Sequence[pd.DataFrame]) -> str:
-    counts = {basis: [len(rates(side, basis)) for side in ok] for basis in BASES}
-    complete = (b for b, n in counts.items() if n == [len(side) for side in ok] and any(n))
-    shared = (b for b, n in counts.items() if all(n))
-    either = (b for b, n in counts.items() if any(n))
-    return next(chain(complete, shared, either), "throughput")
-
-
-def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) -> dict[str, Any]:
-    series, *sizes = key
-    row: dict[str, Any] = {"series": series or "all", "basis": basis, "why": "", "verdict": ""}
-    row |= {name: None if n < 0 else n for name, n in zip(SIZES, sizes, strict=True)}
-    known = row["nodes"] is not None and row["gpus_per_node"] is not None
-    row["gpus"] = row["nodes"] * row["gpus_per_node"] if known else None
-    ok = [runs[runs["state"] == OK] for runs in pair]
-    measured = [rates(side, basis) for side in ok]
-    for name, runs, side, values in zip(SIDES, pair, ok, measured, strict=True):
-        row[name] = _mean(values, basis)
-        row[f"n_{name}"], row[f"submitted_{name}"] = len(values), len(runs)
-        row[f"not_ok_{name}"] = not_ok(Counter(runs["state"][runs["state"] != OK]))
-        row[f"accuracy_{name}"] = side["accuracy"].mean() if len(side) else NAN
-        row[f"loss_{name}"] = side["loss"].mean() if "loss" in side and len(side) else NAN
-        row[f"batch_{name}"] = _only(side["global_batch"])
-    is_time = not BASES[basis].is_rate
-    row["cut"] = is_time and any(side["whole_seconds"].eq(True).any() for side in ok)
-    row["why"] = _why(row, pair, ok, wanted.allow_mixed)
-    row["ok"] = ok
-    return row
-
-
-def rates(ok: pd.DataFrame, basis: str) -> list[float]:
-    """Return the basis of a speedup: throughputs, or inverse times; positive values only."""
-    values = ok[BASIS_COLUMNS[basis]]
-    usable = values[values > 0]
-    return (usable if BASES[basis].is_rate else 1 / usable).tolist()
-
-
-def _mean(values: Sequence[float], basis: str) -> float:
-    """Return the harmonic mean of rates, or the arithmetic mean of times."""
-    times = [1 / value for value in values]
-    mean = sum(times) / len(times) if times else NAN
-    return 1 / mean if BASES[basis].is_rate else mean
-
-
-def _only(values: pd.Series[float]) -> float:
-    return float(values.iloc[0]) if values.nunique() == 1 else NAN
-
-
-def _why(
-    row: dict[str, Any],
-    pair: Sequence[pd.DataFrame],
-    ok: Sequence[pd.DataFrame],
-    allowed: Sequence[str],
-) -> str:
+def _why(row: Mapping[Any, Any], ok: Sequence[pd.DataFrame], allowed: Sequence[str]) -> str:
     """Return why a point has no ratio; empty if it has one."""
     for name in SIDES:
         if not row[f"submitted_{name}"]:
@@ -217,68 +226,22 @@ def _why(
 def _values(ok: pd.DataFrame, field: str) -> list[str]:
     if field in ok:
         return [f"{value:g}" for value in sorted(ok[field].dropna().unique())]
-    return sorted(set(_stated(ok, field)))
+    conditions = ok["conditions"] if "conditions" in ok else ()
+    return sorted({own[field] for own in conditions if isinstance(own, dict) and own.get(field)})
 
 
-def _stated(runs: pd.DataFrame, field: str) -> Iterable[str]:
-    if "conditions" not in runs:
-        return []
-    return [own[field] for own in runs["conditions"] if isinstance(own, dict) and own.get(field)]
-
-
-def _judged(rows: Sequence[dict[str, Any]], wanted: Demands) -> Iterator[dict[str, Any]]:
-    """Yield the rows with their ratios and verdicts; points 2k and 2k + 1 are A and B of row k."""
-    if not rows:
-        return
-    sides = [(side, row) for row in rows for side in row["ok"]]
-    runs = pd.concat([side.filter(["block", "accuracy"]) for side, _ in sides])
-    point = np.repeat(np.arange(len(sides)), [len(side) for side, _ in sides])
-    logs = np.concatenate([_logs(side, row) for side, row in sides])
-    first, other = np.arange(0, len(sides), 2), np.full(len(sides), -1)
-    other[first + 1] = first
-    within = differences(logs, point, block_codes(runs), other).of(first + 1)
-    speeds = moments(logs, point, len(other))
-    accuracies = moments(numbers(runs, "accuracy"), point, len(other))
-    (a, b), (old, new) = ((each.of(first), each.of(first + 1)) for each in (speeds, accuracies))
-    several = int((np.minimum(a.number, b.number) > 1).sum())
-    cut = np.array([row["cut"] for row in rows])
-    times = ([row[name] for row in rows] for name in SIDES)
-    longest_a, longest_b = (np.where(cut, 1 + 1 / np.array(own), 1.0) for own in times)
-
-    def limits(level: Floats) -> IntervalArrays:
-        value, low, high = within.instead_of(welch(b, a, level), level)
-        return IntervalArrays(value, low / longest_b, high * longest_a)
-
-    found, levels = step_down(limits, len(rows), several, wanted.confidence)
-    noise = noise_limit(old, new, wanted.confidence)
-    noise = noise_limit(old, new, corrected(wanted.confidence, int((~np.isnan(noise)).sum())))
-    for place, row in enumerate(rows):
-        names = ("ratio", "ratio_low", "ratio_high", "level")
-        row |= {n: float(v[place]) for n, v in zip(names, (*found, levels), strict=True)}
-        row["accuracy_change_pp"] = 100 * float(new.mean[place] - old.mean[place])
-        row["accuracy_limit_pp"] = 100 * float(noise[place])
-        yield row | _decided(row, wanted.min_effect)
-
-
-def _logs(ok: pd.DataFrame, row: Mapping[str, Any]) -> Floats:
-    """Return the logarithm of the speed of each run, NaN if it is not compared."""
-    values = numbers(ok, BASIS_COLUMNS[row["basis"]])
-    logs = np.log(np.where((values > 0) & (not row["why"]), values, NAN))
-    return logs if BASES[row["basis"]].is_rate else -logs
-
-
-def _decided(row: Mapping[str, Any], effect: float | None) -> dict[str, str]:
+def _decided(row: Mapping[Any, Any], effect: float | None) -> tuple[str, str]:
     """Return the verdict on a row, and if there is none why."""
     if row["why"]:
-        return {"verdict": "not compared"}
+        return "not compared", row["why"]
     low, high = row["ratio_low"], row["ratio_high"]
     if isnan(low):
         alone = [n.upper() for n in SIDES if row[f"n_{n}"] == 1]
         if not alone:
-            return {"verdict": NO_SPREAD, "why": "all values of each side are equal"}
-        return {"verdict": ONE_RUN, "why": f"n=1 in {' and '.join(alone)}"}
+            return NO_SPREAD, "all values of each side are equal"
+        return ONE_RUN, f"n=1 in {' and '.join(alone)}"
     if effect is not None and 1 - effect <= low and high <= 1 + effect:
-        return {"verdict": f"no difference larger than {100 * effect:g} %"}
+        return f"no difference larger than {100 * effect:g} %", ""
     if low > 1 + ROUNDING:
-        return {"verdict": BETTER}
-    return {"verdict": WORSE if high < 1 - ROUNDING else "no difference seen at this n"}
+        return BETTER, ""
+    return WORSE if high < 1 - ROUNDING else "no difference seen at this n", ""

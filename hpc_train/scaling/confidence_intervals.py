@@ -14,12 +14,13 @@ from hpc_train.scaling.group_reductions import (
     MOST,
     NAN,
     Floats,
+    Ints,
+    Mask,
     Moments,
     known,
     moments,
     usable,
 )
-from hpc_train.scaling.record_arrays import Ints, Mask
 
 CONFIDENCE = 0.95
 # Relative spread below which repeated values are the same number, up to the rounding of their mean.
@@ -188,8 +189,7 @@ def _freedom(spread_a: Floats, spread_b: Floats, a: Moments, b: Moments) -> Floa
 
 def _quantile(freedom: Floats, confidence: float | Floats) -> Floats:
     known = np.where(freedom > 0, freedom, NAN)
-    quantile: Floats = students_t(known, confidence)
-    return quantile
+    return students_t(known, confidence)
 
 
 def student_quantile(freedom: Any, probability: Any) -> Any:

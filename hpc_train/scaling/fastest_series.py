@@ -10,7 +10,7 @@ import pandas as pd
 
 from hpc_train.base.metrics import BASIS_COLUMNS
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.comparable_series import comparable_series, with_several
+from hpc_train.scaling.baselines import comparable_series, with_several
 from hpc_train.scaling.confidence_intervals import (
     CONFIDENCE,
     ROUNDING,
@@ -20,9 +20,8 @@ from hpc_train.scaling.confidence_intervals import (
     step_down,
     welch,
 )
-from hpc_train.scaling.group_reductions import NAN, Floats, Moments, moments
+from hpc_train.scaling.group_reductions import NAN, Floats, Ints, Mask, Moments, codes, moments
 from hpc_train.scaling.points import KEY, Grouped, grouped, rates_by, sizes_of
-from hpc_train.scaling.record_arrays import Ints, Mask, codes
 
 SIZES = KEY[1:]
 FASTER, UNDECIDED = "faster", "no difference seen at this n"
@@ -36,7 +35,7 @@ COLUMNS = (
 
 
 class _Pairs(NamedTuple):
-    """The fastest point of each size, and one other; the same point if there is no other."""
+    """The fastest point of each size, and one other; the same if there is no other."""
 
     fastest: Ints
     other: Ints
@@ -68,7 +67,11 @@ def fastest_frame(
     logs = np.log(rates_by(groups, columns["basis"], points["work"].to_numpy(dtype=np.float64)))
     own = moments(logs, groups.point, groups.size)
     size = _same_size(points, group, with_several(groups, group, own.mean))
-    pairs = _by_size(_pairs(size, own.mean), points, group)
+    pairs = _pairs(size, own.mean)
+    # By class, then the smallest size first.
+    keys = (*reversed(sizes_of(points)), group)
+    order = np.lexsort([key[pairs.fastest] for key in keys])
+    pairs = _Pairs(*(side[order] for side in pairs))
     several = _comparisons(pairs, own.number)
     fastest = np.full(groups.size, -1, dtype=np.int64)
     fastest[pairs.other] = pairs.fastest
@@ -158,13 +161,6 @@ def _pairs(size: Ints, speed: Floats) -> _Pairs:
     keep = (fastest != order) | (np.repeat(count, count) == 1)
     keep &= ~np.isnan(speed[fastest])
     return _Pairs(fastest[keep], order[keep])
-
-
-def _by_size(pairs: _Pairs, points: pd.DataFrame, group: Ints) -> _Pairs:
-    """Sort by class, then the smallest size first."""
-    keys = (*reversed(sizes_of(points)), group)
-    order = np.lexsort([key[pairs.fastest] for key in keys])
-    return _Pairs(*(side[order] for side in pairs))
 
 
 def _comparisons(pairs: _Pairs, number: Floats) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
@@ -10,28 +10,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpc_train.scaling.record_arrays import Ints, Mask
-
 # A product or a ratio of any two, and the square of a sum, are still numbers.
 LEAST, MOST = 1e-100, 1e100
 Formula = TypeVar("Formula", bound=Callable[..., Any])
 
 
-def usable(values: Any) -> NDArray[np.bool_]:
+def usable(values: Any) -> Any:
     """Return which values are usable: finite, and within the range of measurements."""
     sizes = np.abs(values)
-    sound: NDArray[np.bool_] = (sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))
-    return sound
+    return (sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))
 
 
 def known(values: Any) -> Any:
-    """Return the values, with NaN for those that are not usable."""
-    return np.where(usable(values), values, np.nan)
+    """Return the values, a Series as such, with NaN for those that are not usable."""
+    sound = usable(values)
+    if isinstance(values, pd.Series):
+        return values.where(sound)
+    return np.where(sound, values, np.nan)
 
 
-def positive(rates: Any) -> NDArray[np.float64]:
+def positive(rates: Any) -> Any:
     """Return the rates, with NaN for those that are not usable or not above 0."""
-    return np.where((rates > 0) & usable(rates), rates, np.nan)
+    return rates.where((rates > 0) & usable(rates))
 
 
 def bounded(formula: Formula) -> Formula:
@@ -50,64 +50,11 @@ def bounded(formula: Formula) -> Formula:
 
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 NAN = float("nan")
 # Computed batches and rates agree to fewer digits than counted ones.
 SAME = 1e-6
-
-
-def starts(*keys: NDArray[Any]) -> Ints:
-    """Return the start index of each group of equal neighbours."""
-    if not len(keys[0]):
-        return np.zeros(0, dtype=np.int64)
-    new = np.zeros(len(keys[0]), dtype=bool)
-    new[0] = True
-    for key in keys:
-        new[1:] |= key[1:] != key[:-1]
-    return np.flatnonzero(new)
-
-
-def lengths(first: Ints, size: int) -> Ints:
-    """Return the lengths of groups that begin at `first`, with `size` elements in total."""
-    return np.diff(first, append=size)
-
-
-def per_run(
-    how: Literal["mean", "median", "sum"] | float, values: Floats, run: Ints, runs: int
-) -> Floats:
-    """Return the mean, the median, the sum or a quantile of the values of each run; NaN without."""
-    groups = pd.Series(values, dtype=np.float64).groupby(run)
-    if isinstance(how, float):
-        found = groups.quantile(how)
-    else:
-        found = groups.sum(min_count=1) if how == "sum" else groups.agg(how)
-    return found.reindex(range(runs)).to_numpy(dtype=np.float64, copy=True)
-
-
-def counts(run: Ints, runs: int) -> Ints:
-    """Return the number of elements of each run."""
-    return np.bincount(run, minlength=runs)
-
-
-def any_of(chosen: Mask, run: Ints, runs: int) -> Mask:
-    """Return which runs have a selected element."""
-    return counts(run[chosen], runs) > 0
-
-
-def last_of(values: Floats, run: Ints, runs: int) -> Floats:
-    """Return the last value of each run, NaN without any."""
-    found = np.full(runs, np.nan)
-    ends = np.flatnonzero(np.append(run[1:] != run[:-1], True)) if len(run) else run
-    found[run[ends]] = values[ends]
-    return found
-
-
-def highest(values: Floats, run: Ints, runs: int) -> Floats:
-    """Return the largest value of each run, NaN without any."""
-    found = np.full(runs, np.nan)
-    first = starts(run)
-    if len(first):
-        found[run[first]] = np.maximum.reduceat(values, first)
-    return found
 
 
 class Moments(NamedTuple):
@@ -140,7 +87,8 @@ class Moments(NamedTuple):
 def moments(values: Floats, groups: Ints, size: int) -> Moments:
     """Return the moments of the values that are not NaN; deviations are squared, never the "
     "values."""
-    values, groups = _known(values, groups)
+    places = np.flatnonzero(~np.isnan(values))
+    values, groups = values[places], groups[places]
     if not len(values):
         return Moments(np.zeros(size), np.full(size, NAN), np.full(size, NAN))
     count = np.bincount(groups, minlength=size).astype(np.float64)
@@ -151,45 +99,16 @@ def moments(values: Floats, groups: Ints, size: int) -> Moments:
         return Moments(count, mean, np.where(count > 1, squares / (count - 1), NAN))
 
 
-def least(values: Floats, groups: Ints, size: int) -> Floats:
-    """Return the smallest known value of each group, NaN without."""
-    return -most(-values, groups, size)
-
-
-def most(values: Floats, groups: Ints, size: int) -> Floats:
-    """Return the largest known value of each group, NaN without."""
-    values, groups = _known(values, groups)
-    extremes = np.full(size, -np.inf)
-    np.maximum.at(extremes, groups, values)
-    return np.where(np.isinf(extremes), NAN, extremes)
-
-
-def sums(values: Floats, groups: Ints, size: int) -> Floats:
-    """Return the sum of the known values of each group, NaN without."""
-    values, groups = _known(values, groups)
-    sums = np.bincount(groups, values, size)
-    return np.where(np.bincount(groups, minlength=size) > 0, sums, NAN)
-
-
-def _known(values: Floats, groups: Ints) -> tuple[Floats, Ints]:
-    """Return the values that are not NaN, and their groups."""
-    known = ~np.isnan(values)
-    if known.all():
-        return values, groups
-    places = np.flatnonzero(known)
-    return values[places], groups[places]
-
-
-def only(values: Floats, groups: Ints, size: int) -> Floats:
-    """Return the common value of each group, NaN if values differ."""
-    low, high = least(values, groups, size), most(values, groups, size)
-    return np.where(agree(low, high), low, NAN)
+def over(how: Literal["min", "max", "sum"], values: Floats, groups: Ints, size: int) -> Floats:
+    """Return the smallest, largest or sum of the known values of each group, NaN without."""
+    each = pd.Series(values, dtype=np.float64).groupby(groups)
+    found = each.sum(min_count=1) if how == "sum" else each.agg(how)
+    return found.reindex(range(size)).to_numpy(dtype=np.float64, copy=True)
 
 
 def agree(low: Floats, high: Floats) -> Mask:
     """Whether the smallest and the largest value of a group are equal."""
-    same: Mask = high - low <= SAME * np.abs(high)
-    return same
+    return high - low <= SAME * np.abs(high)
 
 
 def numbers(frame: pd.DataFrame, name: str) -> Floats:
@@ -218,15 +137,18 @@ def levels_of(values: Floats, near: float) -> Ints:
 
 
 def filled(code: Ints, *groups: Ints) -> Ints:
-    """Replace a missing level (-1) by the most frequent one of the first group, else of the "
-    "next."""
+    """Replace a missing level (-1) by the most frequent one of its first group, else the next."""
     for group in groups:
-        best = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
-        width = int(code.max(initial=0)) + 1
-        known = code >= 0
-        pairs, counts = np.unique(group[known] * width + code[known], return_counts=True)
-        # The last value that is written remains: the most frequent level, the first of several.
-        pairs = pairs[np.lexsort((-pairs, counts))]
-        best[pairs // width] = pairs % width
-        code = np.where(code < 0, best[group], code)
+        pairs = pd.DataFrame({"group": group, "code": code})
+        known = pairs[code >= 0].value_counts().rename("n").reset_index()
+        # Of several, the first one.
+        known = known.sort_values(["n", "code"], ascending=[False, True]).drop_duplicates("group")
+        best = pairs["group"].map(known.set_index("group")["code"]).fillna(-1)
+        code = np.where(code < 0, best, code).astype(np.int64)
     return code
+
+
+def codes(columns: Sequence[pd.Series[Any]]) -> Ints:
+    """Number the different rows in order of appearance; NA counts as a value."""
+    rows = pd.DataFrame({n: pd.factorize(column)[0] for n, column in enumerate(columns)})
+    return rows.groupby(list(rows), sort=False).ngroup().to_numpy(dtype=np.int64)

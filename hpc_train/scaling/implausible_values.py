@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hpc_train.scaling.group_reductions import Floats, known, least, most, numbers
+from hpc_train.scaling.group_reductions import Floats, Ints, Mask, codes, known, numbers
 from hpc_train.scaling.points import KEY
-from hpc_train.scaling.record_arrays import Ints, Mask, codes
 from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import OK, UNPARSED
 from hpc_train.sites.gpu_specs import most_gib
@@ -64,8 +63,7 @@ def _without_mixed_units(runs: pd.DataFrame, added: Mapping[int, Sequence[Flag]]
     }
     states = [UNPARSED if run in why else one for run, one in enumerate(runs["state"])]
     problems = [why.get(run, one) for run, one in enumerate(runs["problem"])]
-    changed: pd.DataFrame = runs.assign(state=states, problem=problems)
-    return changed
+    return runs.assign(state=states, problem=problems)
 
 
 def _in_two_units(runs: pd.DataFrame) -> Mask:
@@ -191,11 +189,11 @@ def far_from_most(logarithms: Floats, series: Ints) -> Iterator[tuple[int, float
 
     That is GAP times away from more than half of the other values.
     """
-    size = int(series.max(initial=-1)) + 1
-    wide = most(logarithms, series, size) - least(logarithms, series, size) >= np.log10(GAP)
-    for label in np.flatnonzero(wide).tolist():
-        own = np.flatnonzero((series == label) & ~np.isnan(logarithms))
-        values = logarithms[own]
+    known = pd.Series(logarithms).dropna()
+    for _, each in known.groupby(series[known.index]):
+        own, values = each.index.to_numpy(), each.to_numpy()
+        if values.max() - values.min() < np.log10(GAP):
+            continue
         far = np.abs(values[:, None] - values) >= np.log10(GAP)
         for at in np.flatnonzero(2 * far.sum(axis=1) > len(own) - 1).tolist():
             yield int(own[at]), float(values[at] - np.median(values[far[at]]))

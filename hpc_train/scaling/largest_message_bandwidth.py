@@ -16,7 +16,7 @@ from hpc_train.logs.record import Record
 BANDWIDTHS = ("busbw", "algbw", "latency")
 
 if TYPE_CHECKING:
-    from hpc_train.scaling.record_arrays import RecordArrays
+    import pandas as pd
 
 PLACEMENTS = ("out_of_place", "in_place", "")
 
@@ -52,22 +52,16 @@ def share_of_link(bandwidth: float, link_gbits: float) -> float:
     return bandwidth * 8 / link_gbits
 
 
-def largest_busbw(fields: RecordArrays) -> dict[str, float]:
+def largest_busbw(fields: pd.DataFrame) -> dict[str, float]:
     """Return run -> busbw [GB/s] at its largest message, of the better placement as `headline`.
 
     busbw as NVIDIA's nccl-tests define it (doc/PERFORMANCE.md): algbw times the factor of the
     collective, 2(n-1)/n for all-reduce.
     """
-    import numpy as np
-
-    stated = (fields.metric.among(["busbw"]) >= 0) & (fields.variant.among(PLACEMENTS) >= 0)
-    # A size that is absent is negative.
-    own = fields.take(np.flatnonzero(stated & (fields.message_size >= 0) & (fields.value > 0)))
-    order = np.lexsort((own.value, own.message_size)).tolist()
-    names, run = own.run.names, own.run.codes.tolist()
-    # The last value of a run remains.
-    best = {names[run[place]]: float(own.value[place]) for place in order}
-    return dict(sorted(best.items()))
+    own = fields[(fields["metric"] == "busbw") & fields["variant"].isin(PLACEMENTS)]
+    own = own[own["message_size"].notna() & (own["value"] > 0)]
+    best = own.sort_values(["message_size", "value"]).groupby("run", observed=True)["value"].last()
+    return {str(run): float(value) for run, value in sorted(best.items(), key=str)}
 
 
 # Another measurement than that of the row, such as the minimum of its calls.
@@ -77,22 +71,23 @@ _STATISTIC = re.compile(
 
 
 def bandwidth_tables(
-    sizes: Mapping[str, str], records: RecordArrays
+    sizes: Mapping[str, str], records: pd.DataFrame
 ) -> tuple[list[BandwidthTable], set[str]]:
     """Return the tables of the logs, and the logs whose processes were not connected.
 
     `sizes` is what the job of each log is called by its size; empty if that is not known.
     """
-    import numpy as np
+    # Pandas is not needed to read a table of bandwidths.
+    from hpc_train.scaling.record_arrays import records_in
 
-    wanted = (records.metric.among(BANDWIDTHS) >= 0) & (records.message_size >= 0)
     names = set(sizes)
-    apart = records.take(np.flatnonzero(records.variant.among(["apart"]) == 0))
-    alone = set(filter(None, apart.run.texts())) & names
+    alone = set(records["run"][records["variant"] == "apart"]) & names
+    wanted = records[records["metric"].isin(BANDWIDTHS) & records["message_size"].notna()]
+    counts = wanted.groupby("run", observed=True)["message_size"].nunique()
+    several = {str(run): bool(count > 1) for run, count in counts.items()}
     values: dict[tuple[str, str, int], dict[str, dict[int, list[float]]]] = {}
     seen: dict[tuple[Any, ...], int] = {}
-    several = _several_sizes(records.take(np.flatnonzero(wanted)))
-    for record in records.take(np.flatnonzero(wanted)).records():
+    for record in records_in(wanted):
         size, variant = record.message_size or 0, record.variant
         if record.run not in names - alone or not record.value > 0 or _STATISTIC.fullmatch(variant):
             continue
@@ -117,14 +112,6 @@ def bandwidth_tables(
     ]
     order = {run: place for place, run in enumerate(sizes)}
     return sorted(lines, key=lambda line: order[line.run]), alone
-
-
-def _several_sizes(records: RecordArrays) -> dict[str, bool]:
-    """Return whether each run has several message sizes."""
-    import pandas as pd
-
-    counts = pd.Series(records.message_size).groupby(records.run.codes).nunique()
-    return {records.run.names[int(run)]: int(count) > 1 for run, count in counts.items()}
 
 
 def _best(metric: str, found: dict[int, list[float]], several: bool) -> dict[int, float]:

@@ -1,180 +1,279 @@
-"""Arrays of records -> the rows that a scaling table uses, with their scopes checked."""
+"""The records of a study -> its measurements, each once; their reductions over ranks and steps.
+
+A frame of measurements has the columns `metric`, `variant`, `run` (a number of the study), `step`,
+`scope`, `who` (a number for each rank, or for each file if the rank is unknown), `steps`, `book`
+(printed by the programs of the book), `numbered` (the step is a position in the log) and `value`,
+sorted by metric, variant, run and step, those without a step last; its index is that of the
+records. Reductions are Series by the number of the run, without runs that have no such value.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from hpc_train.base.errors import ReportError
 from hpc_train.base.metrics import METRICS
-from hpc_train.scaling.group_reductions import Floats, any_of
-from hpc_train.scaling.record_arrays import NONE, Ints, Mask, RecordArrays, packed
+from hpc_train.jobs.study import Warmup
 
-GLOBAL, PER_RANK, PER_GPU = range(3)
-SCOPE_NAMES = ("global", "per_rank", "per_gpu")
+GLOBAL, PER_RANK, PER_GPU = "global", "per_rank", "per_gpu"
 # Metrics whose aggregation depends on their scope, and their valid scopes.
-SCOPES: dict[str, tuple[int, ...]] = {
-    metric.record: tuple(map(SCOPE_NAMES.index, metric.scopes))
-    for metric in METRICS
-    if metric.scopes
+SCOPES: dict[str, tuple[str, ...]] = {
+    metric.record: metric.scopes for metric in METRICS if metric.scopes
 } | {"world_size": (GLOBAL,)}
-KINDS = tuple(SCOPES)
 # Its programs truncate times to whole seconds, and print the rank in each epoch's line, except for
 # a single process.
 _BOOK = "book"
+_GUESSING = ("generic", "espnet")
+_REPEATED = ("step_time", "epoch_time", "samples_per_second", "tokens_per_second")
+_KIND = ["metric", "variant", "run"]
+LEAST_STEPS = 20
+# Sixty seconds are a little less when they are the sum of six hundred tenths.
+ROUNDING = 1e-9
+QUANTILES = {"step_p05_s": 0.05, "step_p25_s": 0.25, "step_p75_s": 0.75, "step_p95_s": 0.95}
+Column = pd.Series  # of numbers, by run
+_NOTHING: Column = pd.Series(dtype="float64", index=pd.RangeIndex(0))
 
 
-class Rows(NamedTuple):
-    """Measurements, one array per field, sorted by kind, run and step (those without one last).
-
-    `kind` is an index of KINDS or of another list of kinds, `run` an index of the study.
-    `who` is a number for each rank, or for each file if the rank is unknown. `place` is the index
-    of the record. `book`: printed by the programs of the book. `numbered`: the step is the position
-    in the log, see `line_order`.
-    """
-
-    kind: Ints
-    run: Ints
-    step: Ints
-    scope: Ints
-    who: Ints
-    rank: Ints
-    parser: Ints
-    steps: Ints
-    place: Ints
-    book: Mask
-    numbered: Mask
-    value: Floats
-
-    def take(self, chosen: Mask | Ints) -> Rows:
-        """Return some of the rows; a mask that leaves out none costs nothing."""
-        if chosen.dtype == np.bool_:
-            if chosen.all():
-                return self
-            chosen = np.flatnonzero(chosen)
-        return Rows._make(column[chosen] for column in self)
-
-    def of(self, kind: int) -> Rows:
-        """Return the rows of one kind."""
-        low, high = np.searchsorted(self.kind, [kind, kind + 1])
-        return Rows._make(column[low:high] for column in self)
-
-    def named(self, metric: str) -> Rows:
-        """Return the rows of one of KINDS."""
-        return self.of(KINDS.index(metric))
-
-    @property
-    def stepped(self) -> Mask:
-        """Which rows name a step."""
-        known: Mask = self.step != NONE
-        return known
+def numbered(records: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return the records with the place of their run among these names, -1 for other runs."""
+    known = {name: place for place, name in enumerate(names)}
+    places = [known.get(name, -1) for name in records["run"].cat.categories]
+    return records.assign(run=np.array([*places, -1])[records["run"].cat.codes])
 
 
-def metric_kinds(fields: RecordArrays) -> Ints:
-    """Return the place of each record in KINDS; -1 for others, variants and unknown scopes.
-
-    Variants (of validation, a running average) are not compared in a table.
-    """
-    plain = (fields.variant.among([""]) >= 0) & (fields.scope.among(["unknown"]) < 0)
-    return np.where(plain, fields.metric.among(KINDS), -1)
-
-
-def stated(fields: RecordArrays, kinds: Ints) -> Rows:
-    """Return the records of a kind from 0 on, sorted by kind only.
+def measurements(records: pd.DataFrame, *, in_line_order: bool = False) -> pd.DataFrame:
+    """Return each measurement of `numbered` records once, usable or not.
 
     A value per GPU is dropped if there is one of the whole job, because programs that print both
-    mean the same quantity.
+    mean the same quantity. The same rank's value of the same step counts once, the last one: a line
+    may be in two log files, and a requeued run repeats steps. If two programs print one metric of a
+    run (DeepSpeed below Megatron), the one that prints it more often is used: their values are
+    never added.
     """
-    places = np.flatnonzero(kinds >= 0)
-    # Within one kind most logs are in order already, and sorting them costs nothing more.
-    places = places[np.argsort(kinds[places].astype(np.int16), kind="stable")]
-    rows = _rows(fields.take(places), kinds[places], places)
-    if not (rows.scope == PER_GPU).any():
+    rank, scope = records["rank"], records["scope"]
+    who = np.where(rank.isna(), -1 - records["source"].cat.codes.astype("int64"), 1 + rank)
+    rows = records.assign(who=np.where(scope == GLOBAL, 0, who), book=records["parser"] == _BOOK)
+    rows = _in_line_order(rows) if in_line_order else rows
+    if (scope == PER_GPU).any():
+        whole = (scope == GLOBAL).groupby([rows[key] for key in _KIND], observed=True)
+        rows = rows[(scope != PER_GPU) | ~whole.transform("any")]
+    again = rows.duplicated([*_KIND, "scope", "step", "who"], keep="last")
+    rows = rows[~again | rows["step"].isna()].sort_values([*_KIND, "step"], kind="stable")
+    if rows["parser"].nunique() < 2:
         return rows
-    group = packed(rows.kind, rows.run)
-    whole = any_of(rows.scope == GLOBAL, group, int(group.max()) + 1)
-    return rows.take((rows.scope != PER_GPU) | ~whole[group])
+    each = rows.assign(place=rows.index).groupby([*_KIND, "parser"], observed=True)["place"]
+    # If both print it equally often, the first one.
+    best = each.agg(["size", "min"]).sort_values(["size", "min"], ascending=[False, True])
+    best = best.reset_index()[[*_KIND, "parser"]].drop_duplicates(_KIND).assign(best=True)
+    chosen = rows[[*_KIND, "parser"]].merge(best, how="left")["best"].notna()
+    return rows[chosen.to_numpy(dtype=bool)]
 
 
-def once(rows: Rows) -> Rows:
-    """Return each measurement once, sorted.
+def _in_line_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with a number for each of several values of one metric of a log.
 
-    The same rank's value of the same step counts once, the last one: a line may be in two log
-    files, and a requeued run repeats steps. If two programs print one metric of a run (DeepSpeed
-    below Megatron), the one that prints it more often is used: their values are never added.
+    Such rows are `numbered`: 1 is the first value that was printed, which may be that of step 10.
+    A single value stays that of the whole run, and a log that names steps is not changed.
     """
-    step = _ordinal(rows.step)
-    twice = rows.stepped
-    if twice.any():
-        key = pd.Series(packed(rows.kind, rows.run, rows.scope, step, rows.who))
-        twice &= key.duplicated(keep="last").to_numpy()
-    order = np.argsort(packed(rows.kind, rows.run, step), kind="stable")
-    order = order[~twice[order]] if twice.any() else order
-    in_order = len(order) == len(twice) and bool((order[1:] > order[:-1]).all())
-    return _of_one_parser(rows if in_order else rows.take(order))
+    rows = rows.assign(numbered=False)
+    own = rows[rows["parser"].isin(_GUESSING) & rows["metric"].isin(_REPEATED)]
+    own = own[(own["variant"] == "") & (own["scope"] != "unknown")]
+    if own.empty:
+        return rows
+    groups = own.groupby(
+        ["metric", "run", "scope", "source", "rank"], observed=True, dropna=False, sort=False
+    )
+    several = (groups["value"].transform("size") > 1) & (groups["step"].transform("count") == 0)
+    place = 1 + groups.cumcount()[several]
+    rows.loc[place.index, "step"] = place.astype("float64")
+    rows.loc[place.index, "numbered"] = True
+    return rows
 
 
-def check_scopes(fields: RecordArrays, rows: Rows) -> None:
-    """Refuse a value of KINDS whose scope it cannot be added up in.
+def check_scopes(rows: pd.DataFrame, names: Sequence[str]) -> None:
+    """Refuse a value whose scope it cannot be added up in; unknown ones are left out.
 
     Raises:
         ReportError: the first such value.
     """
-    allowed = np.zeros((len(KINDS), len(SCOPE_NAMES) + 1), dtype=bool)
-    for kind, scopes in enumerate(SCOPES.values()):
-        allowed[kind, list(scopes)] = True
-    wrong = rows.place[~allowed[rows.kind, rows.scope]]
-    if not len(wrong):
-        return
-    at = int(wrong.min())
-    run, source, metric, scope = (
-        text.names[text.codes[at]] if text.codes[at] >= 0 else "none"
-        for text in (fields.run, fields.source, fields.metric, fields.scope)
-    )
-    names = sorted(SCOPE_NAMES[code] for code in SCOPES[metric])
-    raise ReportError(
-        f"{run}: {source}:{fields.line[at]}: {metric} has scope {scope}; "
-        f"it must be {' or '.join(names)}",
-        "let the parser or the event state the scope in which the value was printed",
-    )
+    wrong = [
+        own.index[~own["scope"].isin(SCOPES[str(metric)])]
+        for metric, own in rows[rows["variant"] == ""].groupby("metric", observed=True)
+        if metric in SCOPES
+    ]
+    places = [place for some in wrong for place in some]
+    if places:
+        first = rows.loc[min(places)]
+        metric = first["metric"]
+        raise ReportError(
+            f"{names[first['run']]}: {first['source']}:{first['line']}: {metric} has scope "
+            f"{first['scope']}; it must be {' or '.join(sorted(SCOPES[metric]))}",
+            "let the parser or the event state the scope in which the value was printed",
+        )
 
 
-def _rows(fields: RecordArrays, kinds: Ints, places: Ints) -> Rows:
-    scope = fields.scope.among(SCOPE_NAMES)
-    files = -1 - fields.source.codes.astype(np.int64)
-    return Rows(
-        kind=kinds,
-        run=fields.run.codes.astype(np.int64),
-        step=fields.step,
-        scope=scope,
-        who=np.where(scope == GLOBAL, 0, np.where(fields.rank == NONE, files, 1 + fields.rank)),
-        rank=fields.rank,
-        parser=fields.parser.codes.astype(np.int64),
-        steps=fields.steps,
-        place=places,
-        book=fields.parser.among([_BOOK]) == 0,
-        numbered=np.zeros(len(kinds), dtype=np.bool_),
-        value=fields.value,
-    )
+def per_run(rows: pd.DataFrame, how: str, column: str = "value") -> Any:
+    """Return the mean, median, sum, max, first, last … of the rows of each run."""
+    return rows.groupby("run")[column].agg(how) if len(rows) else _NOTHING
 
 
-def _ordinal(step: Ints) -> Ints:
-    """Return keys that put values without a step behind all others."""
-    if not len(step) or step.min() != NONE:
-        return step
-    return np.where(step == NONE, step.max() + 1, step)
+def whole_run(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the whole job that name no step."""
+    return rows[(rows["scope"] == GLOBAL) & rows["step"].isna()]
 
 
-def _of_one_parser(rows: Rows) -> Rows:
-    if not len(rows.parser) or (rows.parser == rows.parser[0]).all():
+def of_last(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the last value of each rank of each run."""
+    return rows.drop_duplicates(["run", "who"], keep="last")
+
+
+def by_step(rows: pd.DataFrame, how: str) -> pd.DataFrame:
+    """Return one row for each step that is named, `how` of its ranks; it counts for most steps."""
+    steps = rows.groupby(["run", "step"])
+    columns = {"value": steps["value"].agg(how), "steps": steps["steps"].max()}
+    return pd.DataFrame(columns).reset_index() if len(rows) else rows
+
+
+def after_warmup(
+    steps: pd.DataFrame, warmup: Warmup, series: Sequence[str] = ("run",)
+) -> pd.DataFrame:
+    """Return the steps that count: those after `warmup.steps` steps and `warmup.seconds` seconds.
+
+    Steps are counted by their numbers, so that a log with every tenth step does not lose ten times
+    as many; those between two lines of a log took as long as the later one says.
+    """
+    if steps.empty:
+        return steps
+    own = steps.groupby(list(series))
+    kept = steps["step"] - own["step"].transform("min") >= warmup.steps
+    if warmup.seconds or (steps["value"] < 0).any():
+        since = own["step"].diff().fillna(0)
+        spent = steps["value"] * np.maximum(steps["steps"], since)
+        passed = spent.groupby([steps[name] for name in series]).cumsum()
+        kept &= passed - spent >= warmup.seconds * (1 - ROUNDING)
+    return steps[kept]
+
+
+def after_steps(steps: pd.DataFrame, warmup: Warmup) -> pd.DataFrame:
+    """Return the steps after `warmup.steps`: values that are no times tell no seconds."""
+    kept = after_warmup(steps.assign(value=0.0), Warmup(steps=warmup.steps))
+    return steps.loc[kept.index]
+
+
+def step_totals(rows: pd.DataFrame, ranks: Column) -> pd.DataFrame:
+    """Return a metric's total over all ranks per step; a global value is the total already.
+
+    Steps that not every rank has logged are left out: their sum would be too small. A value per
+    GPU is multiplied by the number of ranks, one for each GPU; without that number there is none.
+    """
+    rows = rows.dropna(subset="step")
+    if rows.empty:
         return rows
-    own = pd.DataFrame({name: getattr(rows, name) for name in ("kind", "run", "parser", "place")})
-    each = own.groupby(["kind", "run", "parser"])["place"].agg(["size", "min"]).reset_index()
-    # If both print it equally often, the first one.
-    best = each.sort_values(["size", "min"], ascending=[False, True]).drop_duplicates(
-        ["kind", "run"]
+    has = {one: rows["run"].isin(rows["run"][rows["scope"] == one]) for one in (GLOBAL, PER_GPU)}
+    scope = np.where(has[GLOBAL], GLOBAL, np.where(has[PER_GPU], PER_GPU, PER_RANK))
+    rows = rows.assign(scope=scope)[(scope == PER_RANK) | (rows["scope"] == scope)]
+    steps = rows.groupby(["run", "step"])
+    columns = {"value": steps["value"].sum(), "steps": steps["steps"].max()}
+    found = pd.DataFrame(
+        columns | {"scope": steps["scope"].first(), "ranks": steps.size()}
+    ).reset_index()
+    of_run = found["run"].map(ranks)
+    most = of_run.fillna(found.groupby("run")["ranks"].transform("max"))
+    each = found["scope"] == PER_GPU
+    found["value"] = found["value"].where(~each, found["value"] / found["ranks"] * of_run)
+    complete = np.where(each, of_run.notna(), found["ranks"] == most)
+    return found[(found["scope"] == GLOBAL) | complete]
+
+
+def reported_rate(rows: pd.DataFrame, warmup: Warmup, ranks: Column) -> Column:
+    """Return the throughput [1/s] of all ranks that runs themselves printed.
+
+    Rates per step: that of the median step after the warm-up, as of step times. Else the global
+    summary, once; else the mean per GPU times the ranks; else the sum over the ranks, if every rank
+    printed one.
+    """
+    if rows.empty:
+        return _NOTHING
+    stepwise = step_totals(rows, ranks)
+    kept = after_steps(stepwise, warmup)
+    with np.errstate(divide="ignore"):
+        typical = 1 / per_run(kept.assign(value=1 / kept["value"]), "median")
+    typical = typical[per_run(kept, "min") > 0].reindex(stepwise["run"].unique())
+    summary = of_all_ranks(rows, ranks, before=PER_GPU)
+    return pd.concat([typical, summary[~summary.index.isin(typical.index)]])
+
+
+def of_all_ranks(rows: pd.DataFrame, ranks: Column, before: str = PER_RANK) -> Column:
+    """Return the last value of the job, else that of all ranks: by `before`, else the other one.
+
+    The sum over the ranks counts if there is one of each; a mean per GPU is multiplied by them.
+    """
+    if rows.empty:
+        return _NOTHING
+    own, gpus = (of_last(rows[rows["scope"] == scope]) for scope in (PER_RANK, PER_GPU))
+    summed = per_run(own, "sum")
+    summed = summed[per_run(own, "size") == ranks.reindex(summed.index)]
+    scaled = per_run(gpus, "mean") * ranks
+    if before == PER_GPU:
+        summed = summed[~summed.index.isin(gpus["run"])]
+    found: Column = per_run(rows[rows["scope"] == GLOBAL], "last")
+    return found.combine_first(summed).combine_first(scaled)
+
+
+def typical(rows: pd.DataFrame, warmup: Warmup, how: str = "median") -> Column:
+    """Return the value of the run, mean over ranks; else the median of the measured steps."""
+    if rows.empty:
+        return _NOTHING
+    stated: Column = per_run(of_last(rows[rows["step"].isna()]), "mean")
+    return stated.combine_first(per_run(after_steps(by_step(rows, "mean"), warmup), how))
+
+
+class StepSummary(NamedTuple):
+    """The steps of all runs, measured and left out; and what is measured, a row for each run.
+
+    `values`: `seen`, `warmup_steps`, `steps` (0 without), `step_time_s`, `step_time_mean_s` (total
+    time over number), `samples_per_second` of the median step, `samples_per_step` and QUANTILES.
+    """
+
+    left_out: pd.DataFrame
+    values: pd.DataFrame
+
+
+def summarise_steps(
+    times: pd.DataFrame, samples: pd.DataFrame, warmup: Warmup, sizes: pd.DataFrame
+) -> StepSummary:
+    """Reduce the steps of each run to their median step time [s] and its throughput [1/s].
+
+    A step takes as long as its slowest rank. Throughput is the median of the samples of a step over
+    the median step time: both speak of the same steps, and neither of evaluations between them.
+    Without samples of all ranks `sizes.batch` is taken for each step. A value that is the mean of
+    several steps counts as so many in totals, and once in medians and quantiles.
+    """
+    times, samples = by_step(times, "max"), step_totals(samples, sizes["ranks"])
+    kept = after_warmup(times, warmup)
+    left_out = times.drop(kept.index)
+    of_step = samples.set_index(["run", "step"])["value"]
+    work = of_step.reindex(pd.MultiIndex.from_frame(kept[["run", "step"]])).to_numpy()
+    lacking = pd.Series(np.isnan(work), index=kept.index).groupby(kept["run"]).transform("any")
+    kept = kept.assign(
+        work=np.where(lacking, kept["run"].map(sizes["batch"]), work),
+        seconds=kept["value"] * kept["steps"],
     )
-    chosen = own.merge(best[["kind", "run", "parser"]].assign(best=True), how="left")["best"]
-    return rows.take(chosen.notna().to_numpy(dtype=bool))
+    found = pd.DataFrame(index=sizes.index)
+    for name, some in (("seen", times), ("warmup_steps", left_out), ("steps", kept)):
+        found[name] = per_run(some, "sum", "steps")
+    found = found.fillna(0.0)
+    found["step_time_s"] = per_run(kept, "median")
+    found["step_time_mean_s"] = per_run(kept, "sum", "seconds") / found["steps"].clip(lower=1)
+    for name, share in QUANTILES.items():
+        found[name] = kept.groupby("run")["value"].quantile(share)
+    timed = ["step_time_s", "step_time_mean_s", *QUANTILES]
+    found[timed] = found[timed].where(found["step_time_mean_s"] > 0)
+    positive = found["step_time_s"].where(found["step_time_s"] > 0)
+    found["samples_per_second"] = per_run(kept, "median", "work") / positive
+    found["samples_per_step"] = per_run(samples, "median")
+    return StepSummary(left_out, found)

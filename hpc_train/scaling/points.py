@@ -15,23 +15,18 @@ from hpc_train.scaling.efficiency_and_cost_formulas import hours, hours_per_mill
 from hpc_train.scaling.group_reductions import (
     NAN,
     Floats,
-    Moments,
-    least,
+    Ints,
+    Mask,
+    agree,
+    codes,
     moments,
-    most,
     numbers,
-    only,
-    sums,
+    over,
 )
-from hpc_train.scaling.record_arrays import Ints, Mask, codes, firsts
 from hpc_train.scaling.runs import OK
 
 # The numbers of ranks and GPUs distinguish points only if nodes are not recorded.
 KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus"]
-
-
-_EXTREMES = {"same": only, "least": least, "most": most}
-
 TO_TRAIN = "time to train"
 
 
@@ -58,17 +53,25 @@ class Grouped(NamedTuple):
         """The series of each point."""
         return self.series[self.first]
 
+    @property
+    def sizes(self) -> tuple[Floats, ...]:
+        """GPUs, ranks and nodes of each point, NaN if unknown."""
+        return tuple(column[self.first] for column in sizes_of(self.runs))
+
     def ok_only(self, name: str) -> Floats:
         """Return a column, NaN if the run is not ok."""
         return np.where(self.ok, numbers(self.runs, name), NAN)
 
+    def counted(self, chosen: Mask) -> Ints:
+        """Return the number of these runs at each point."""
+        return np.bincount(self.point[chosen], minlength=self.size)
+
 
 def grouped(runs: pd.DataFrame) -> Grouped:
-    """Number the points: series in order of appearance, in each of them the smallest point "
-    "first."""
+    """Number the points: series in order of appearance, in each of them the smallest first."""
     series, labels = pd.factorize(runs["series"])
     point = codes([runs[name] for name in KEY])
-    first = firsts(point)
+    first = np.unique(point, return_index=True)[1]
     sizes = [column[first] for column in sizes_of(runs)]
     order = np.lexsort((*sizes[::-1], series[first]))
     place = np.empty(len(order), dtype=np.int64)
@@ -125,11 +128,46 @@ def point_columns(groups: Grouped, confidence: float) -> dict[str, Any]:
 
     Means over runs are arithmetic for times and harmonic for rates (Hoefler and Belli, SC15).
     """
-    first = groups.runs.iloc[groups.first]
+    runs, size = groups.runs, groups.size
+    first = runs.iloc[groups.first]
     columns: dict[str, Any] = {name: first[name].array for name in (*KEY, "cpus_per_task")}
-    columns |= _counts(groups) | _over_runs(groups, confidence)
-    ranks = numbers(groups.runs, "ranks")[groups.first]
-    columns["samples_per_second_per_rank"] = columns["samples_per_second"] / ranks
+    states = [Counter[str]() for _ in range(size)]
+    used: list[set[str]] = [set() for _ in range(size)]
+    for point, ok, state, transport in zip(
+        groups.point.tolist(), groups.ok.tolist(), runs["state"], runs["transport"], strict=True
+    ):
+        if not ok:
+            states[point][str(state)] += 1
+        if transport:
+            used[point].add(transport)
+    cut = groups.ok & runs["whole_seconds"].to_numpy(dtype=bool)
+    columns |= {
+        "n_ok": groups.counted(groups.ok),
+        "n_submitted": np.bincount(groups.point, minlength=size),
+        "not_ok": list(map(not_ok, states)),
+        "transport": [" / ".join(sorted(names)) for names in used],
+        "whole_seconds": groups.counted(cut) > 0,
+    }
+    for metric in POINT_METRICS:
+        values = groups.ok_only(metric.key)
+        if metric.over_runs in ("least", "most"):
+            how: Any = "min" if metric.over_runs == "least" else "max"
+            columns[metric.key] = over(how, values, groups.point, size)
+        elif metric.over_runs == "same":
+            low, high = (over(how, values, groups.point, size) for how in ("min", "max"))
+            columns[metric.key] = np.where(agree(low, high), low, NAN)
+        elif metric.over_runs == "mean":
+            own = moments(values, groups.point, size)
+            # Quantiles of Student's t take longer than all means, so only for intervals that are
+            # shown.
+            found = means(own, confidence) if metric.limits else None
+            columns |= limited(metric.key, found) if found else {metric.key: own.mean}
+        elif metric.over_runs == "harmonic":
+            with np.errstate(divide="ignore", over="ignore"):
+                times = np.where(values > 0, 1 / values, NAN)
+            limits = harmonic_means(moments(times, groups.point, size), confidence)
+            columns |= limited(metric.key, limits) if metric.limits else {metric.key: limits.value}
+    columns["samples_per_second_per_rank"] = columns["samples_per_second"] / groups.sizes[1]
     return columns
 
 
@@ -144,68 +182,16 @@ def not_ok(states: Counter[str]) -> str:
     return ", ".join(f"{n} {words.get(state, state)}" for state, n in sorted(states.items()))
 
 
-def _counts(groups: Grouped) -> dict[str, Any]:
-    states = [Counter[str]() for _ in groups.first]
-    failed = np.flatnonzero(~groups.ok)
-    for point, state in zip(groups.point[failed], groups.runs["state"].iloc[failed], strict=True):
-        states[point][str(state)] += 1
-    used: list[set[str]] = [set() for _ in groups.first]
-    known = np.flatnonzero((groups.runs["transport"] != "").to_numpy(dtype=bool))
-    transports = groups.runs["transport"].iloc[known]
-    for point, transport in zip(groups.point[known], transports, strict=True):
-        used[point].add(transport)
-    cut = groups.ok & groups.runs["whole_seconds"].to_numpy(dtype=bool)
-    return {
-        "n_ok": np.bincount(groups.point[groups.ok], minlength=groups.size),
-        "n_submitted": np.bincount(groups.point, minlength=groups.size),
-        "not_ok": [not_ok(counts) for counts in states],
-        "transport": [" / ".join(sorted(names)) for names in used],
-        "whole_seconds": np.bincount(groups.point[cut], minlength=groups.size) > 0,
-    }
-
-
-def _over_runs(groups: Grouped, confidence: float) -> dict[str, Any]:
-    """Return the metrics that are aggregated over runs, by the rule of each."""
-    found: dict[str, Any] = {}
-    for metric in POINT_METRICS:
-        if metric.over_runs in _EXTREMES:
-            extreme = _EXTREMES[metric.over_runs]
-            found[metric.key] = extreme(groups.ok_only(metric.key), groups.point, groups.size)
-        elif metric.over_runs == "mean":
-            own = moments(groups.ok_only(metric.key), groups.point, groups.size)
-            # Quantiles of Student's t take longer than all means, so only for intervals that are
-            # shown.
-            found |= (
-                limited(metric.key, means(own, confidence))
-                if metric.limits
-                else {metric.key: own.mean}
-            )
-        elif metric.over_runs == "harmonic":
-            rates = groups.ok_only(metric.key)
-            with np.errstate(divide="ignore", over="ignore"):
-                times = np.where(rates > 0, 1 / rates, NAN)
-            limits = harmonic_means(moments(times, groups.point, groups.size), confidence)
-            found |= limited(metric.key, limits) if metric.limits else {metric.key: limits.value}
-    return found
-
-
 def cost_columns(
     groups: Grouped, basis: Sequence[str], columns: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the hours for a million samples, or tokens if these are what a point counts."""
     tokens = np.array([BASES[name].item == "tokens" for name in basis], dtype=bool)
     rate = np.where(tokens, columns["tokens_per_second"], columns["samples_per_second"])
-    gpus, _, nodes = (column[groups.first] for column in sizes_of(groups.runs))
-    gpus, nodes = (np.where(units > 0, units, NAN) for units in (gpus, nodes))
-    wall = sums(numbers(groups.runs, "wall_s"), groups.point, groups.size)
+    gpus, _, nodes = (np.where(units > 0, units, NAN) for units in groups.sizes)
+    wall = over("sum", numbers(groups.runs, "wall_s"), groups.point, groups.size)
     return {
         "gpu_hours_per_million": hours_per_million(gpus, rate),
         "node_hours_per_million": hours_per_million(nodes, rate),
         "gpu_hours_spent": hours(gpus, wall),
     }
-
-
-def variation(rates: Moments) -> Floats:
-    """Return the coefficient of variation between the runs of each point, NaN for one run."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sqrt(rates.variance) / rates.mean

@@ -42,8 +42,7 @@ def selected(runs: pd.DataFrame, wanted: Mapping[str, str], name: str) -> pd.Dat
             )
         own = own[keep]
     series = own["series"].map(lambda label: _without(label, [axis_name(key) for key in wanted]))
-    found: pd.DataFrame = own.assign(series=series)
-    return found
+    return own.assign(series=series)
 
 
 def _values(runs: pd.DataFrame, key: str) -> pd.Series[str] | None:
@@ -87,8 +86,7 @@ def stored_runs(rows: Sequence[Mapping[str, Any]], name: str) -> pd.DataFrame:
     frame = pd.DataFrame(list(rows), columns=pd.Index(list(keys)))
     counts = dict.fromkeys((*_SIZES, "repetition"), "Int64")
     numbers = {key: pd.to_numeric(frame[key], errors="coerce").astype("float64") for key in _FLOATS}
-    typed: pd.DataFrame = frame.assign(**numbers).astype(counts)
-    return typed
+    return frame.assign(**numbers).astype(counts)
 
 
 def row_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -98,13 +96,11 @@ def row_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: _column([row.get(name) for row in rows]) for name in names}
-    frame: pd.DataFrame = pd.DataFrame(columns, columns=pd.Index(names))
-    return frame
+    return pd.DataFrame(columns, columns=pd.Index(names))
 
 
 def _column(values: Sequence[Any]) -> pd.Series:
     kinds = {type(value) for value in values if value is not None}
     # A column without any value is one of numbers, so that it can be plotted and compared.
     dtype = {frozenset({int}): "Int64", frozenset(): "float64"}.get(frozenset(kinds))
-    column: pd.Series = pd.Series(list(values), dtype=dtype)
-    return column
+    return pd.Series(list(values), dtype=dtype)

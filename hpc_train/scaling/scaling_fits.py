@@ -14,7 +14,6 @@ from hpc_train.base.errors import ReportError
 from hpc_train.base.value import Value
 from hpc_train.scaling.confidence_intervals import CONFIDENCE, f_above, students_t
 from hpc_train.scaling.group_reductions import Floats, numbers
-from hpc_train.scaling.record_arrays import Ints, Mask
 
 Law = Literal["amdahl", "gustafson", "usl"]
 LAW_NAMES: dict[Law, str] = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
@@ -82,7 +81,6 @@ RATIOS: dict[Law, dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
 SCALE: dict[Law, tuple[int, ...]] = {"amdahl": (1, 1), "gustafson": (1, 1), "usl": (1, 0, 0)}
 SUPERLINEAR = "superlinear: the efficiency is above 100 % at some size"
 PEAK = ((1, -1, 0), (0, 0, 1))
-_NOWHERE = np.empty(0, dtype=np.int64)
 
 
 def fits(
@@ -99,43 +97,37 @@ def fits(
     """
     reach = _reach(forecast, force=force)
     weak = set(points["series"][points["regime"] == "weak"])
-    usable = points[points["regime"] != "mixed"]
-    usable = usable[_countable(usable["ideal"]) & _countable(usable["speedup"])]
-    places = usable.groupby("series", sort=False).indices
-    q, value, low, high = (
-        numbers(usable, name) for name in ("ideal", "speedup", "speedup_low", "speedup_high")
-    )
-    rounded = np.round(value / q, 3)
-    larger = np.where(np.isnan(low), rounded, low / q) > 1
-    smaller = np.where(np.isnan(high), rounded, high / q) < 1
-    # The rule of the flag `superlinear`.
-    above: Mask = np.where(q > 1, larger, (q < 1) & smaller)
-    sizes = FittedSizes(
-        q=q,
-        speedup=value,
-        runs=numbers(usable, "n_ok"),
-        variation=numbers(usable, "cv"),
-        above=above,
-        on_one_node=numbers(usable, "nodes") == 1,
-    )
+    names = ("ideal", "speedup", "speedup_low", "speedup_high", "n_ok", "cv", "nodes")
+    sizes = pd.DataFrame({name: numbers(points, name) for name in names})
+    known = [sizes[name].between(1 / LARGEST, LARGEST) for name in names[:2]]
+    series = points["series"].reset_index(drop=True)
+    sizes = sizes[known[0] & known[1] & (points["regime"] != "mixed").to_numpy(dtype=bool)]
+    of_series = dict(iter(sizes.groupby(series[sizes.index], sort=False)))
     found: list[Fit] = []
-    # Many foreign logs may each be a series without a second size: no frame for those.
-    for series in points["series"].unique():
-        own = sizes.at(np.asarray(places.get(series, _NOWHERE), dtype=np.int64))
-        count = len(set(own.q.tolist()))
-        laws: tuple[Law, ...] = ("gustafson" if series in weak else "amdahl", "usl")
+    for name in series.unique():
+        own = of_series.get(name, sizes[:0])
+        count = own["ideal"].nunique()
+        laws: tuple[Law, ...] = ("gustafson" if name in weak else "amdahl", "usl")
         each = []
         for law in laws:
+            fit = Fit(series=str(name), law=law, points=len(own))
             if count < LEAST_SIZES[law]:
                 refused = f"needs {LEAST_SIZES[law]} sizes, there are {count}"
+                each.append(msgspec.structs.replace(fit, refused=refused))
+            elif _above(own).any():
+                each.append(msgspec.structs.replace(fit, refused=SUPERLINEAR))
             else:
-                refused = SUPERLINEAR if own.above.any() else ""
-            if refused:
-                each.append(Fit(series=str(series), law=law, points=len(own.q), refused=refused))
-            else:
-                each.append(_fit(str(series), law, own, reach))
+                each.append(_fitted(fit, own, reach))
         found += selected(tuple(each))
     return tuple(found)
+
+
+def _above(own: pd.DataFrame) -> pd.Series[bool]:
+    """Which points are above the ideal speedup, by the rule of the flag `superlinear`."""
+    q, rounded = own["ideal"], (own["speedup"] / own["ideal"]).round(3)
+    larger = (own["speedup_low"] / q).fillna(rounded) > 1
+    smaller = (own["speedup_high"] / q).fillna(rounded) < 1
+    return ((q > 1) & larger) | ((q < 1) & smaller)
 
 
 def _reach(forecast: float | None, *, force: bool) -> float:
@@ -156,16 +148,17 @@ def _reach(forecast: float | None, *, force: bool) -> float:
     return forecast
 
 
-def _fit(series: str, law: Law, own: FittedSizes, reach: float) -> Fit:
-    q, noise = own.q, noise_of(own.runs, own.variation)
-    solved = solve(law, q, own.speedup, noise)
-    if not np.asarray(SCALE[law]) @ solved.c > 0:
+def _fitted(fit: Fit, own: pd.DataFrame, reach: float) -> Fit:
+    q, speedup, runs, variation = (
+        own[name].to_numpy() for name in ("ideal", "speedup", "n_ok", "cv")
+    )
+    noise = noise_of(runs, variation)
+    solved = solve(fit.law, q, speedup, noise)
+    if not np.asarray(SCALE[fit.law]) @ solved.c > 0:
         refused = "does not fit with a positive speedup at q = 1"
-        return Fit(series=series, law=law, points=len(q), refused=refused)
-    fit = Fit(
-        series=series,
-        law=law,
-        points=len(q),
+        return msgspec.structs.replace(fit, refused=refused)
+    fit = msgspec.structs.replace(
+        fit,
         largest_q=float(q.max()),
         rms=solved.rms,
         lack_of_fit_p=lack_of_fit(solved, noise),
@@ -181,28 +174,26 @@ def _fit(series: str, law: Law, own: FittedSizes, reach: float) -> Fit:
         peak=None if isinstance(peak, str) else peak,
         no_peak=peak if isinstance(peak, str) else "",
         curve=_curve(solved, q, reach),
-        notes=_notes(own, reach),
+        notes=_notes(bool((own["nodes"] == 1).all()), reach),
     )
 
 
 def _parameters(solved: Solution) -> tuple[Parameter, ...]:
+    """Return those of the law, and its scale L."""
     found = []
     for name, (over, under) in RATIOS[solved.law].items():
         value, low, high = ratio(solved, over, under)
         if solved.law != "usl" and high is not None:
             high = min(high, 1.0)
         found.append(Parameter(name=name, value=value, low=low, high=high))
-    return (*found, _scale(solved))
-
-
-def _scale(solved: Solution) -> Parameter:
     at_one = np.asarray(SCALE[solved.law], dtype=np.float64)
     value = float(at_one @ solved.c)
     half = float(half_width(solved, at_one))
     low, high = max(value - half, 0.0), value + half
-    if solved.law == "gustafson":
-        return Parameter(name="L", value=value, low=low, high=high)
-    return Parameter(name="L", value=1 / value, low=1 / high, high=1 / low if low > 0 else None)
+    limit: float | None = high
+    if solved.law != "gustafson":
+        value, low, limit = 1 / value, 1 / high, 1 / low if low > 0 else None
+    return (*found, Parameter(name="L", value=value, low=low, high=limit))
 
 
 def _peak(solved: Solution) -> Parameter | str:
@@ -249,42 +240,19 @@ def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
     )
 
 
-def _notes(own: FittedSizes, reach: float) -> tuple[str, ...]:
+def _notes(on_one_node: bool, reach: float) -> tuple[str, ...]:
     notes = []
     if reach > TRUSTED_REACH:
         notes.append(f"not reliable: extrapolated to {reach:g} times the largest measured size")
     elif reach > REACH:
         notes.append(f"extrapolated to {reach:g} times the largest measured size")
-    if reach > 1 and own.on_one_node.all():
+    if reach > 1 and on_one_node:
         notes.append("measured on one node: the network between nodes is not included")
     return tuple(notes)
 
 
 # No machine is larger; products of six such numbers are still numbers.
 LARGEST = 1e20
-
-
-class FittedSizes(NamedTuple):
-    """Columns of points: size and speedup, their runs and the variation between them.
-
-    `above`: the speedup is above the ideal one. A missing number of nodes is not one node.
-    """
-
-    q: Floats
-    speedup: Floats
-    runs: Floats
-    variation: Floats
-    above: Mask
-    on_one_node: Mask
-
-    def at(self, places: Ints) -> FittedSizes:
-        """Return some of the points."""
-        return FittedSizes._make(column[places] for column in self)
-
-
-def _countable(sizes: pd.Series[float]) -> Mask:
-    found: Mask = ((sizes >= 1 / LARGEST) & (sizes <= LARGEST)).to_numpy(dtype=bool)
-    return found
 
 
 # Residuals of the laws of a series, and the noise between its runs -> the law that is shown.
@@ -383,16 +351,14 @@ def selected(fits: tuple[Fit, ...]) -> tuple[Fit, ...]:
 
 def _second(fit: Fit, best: Fit) -> Fit:
     by = "" if None in (fit.aicc, best.aicc) else f" by {(fit.aicc or 0) - (best.aicc or 0):.2g}"
-    why = f"{LAW_NAMES[best.law]} has a lower AICc{by}"
-    return Fit(
-        series=fit.series,
-        law=fit.law,
-        points=fit.points,
-        largest_q=fit.largest_q,
-        rms=fit.rms,
-        lack_of_fit_p=fit.lack_of_fit_p,
-        aicc=fit.aicc,
-        refused=why,
+    return msgspec.structs.replace(
+        fit,
+        parameters=(),
+        peak=None,
+        no_peak="",
+        curve=(),
+        notes=(),
+        refused=f"{LAW_NAMES[best.law]} has a lower AICc{by}",
     )
 
 
@@ -445,8 +411,7 @@ def _not_negative(columns: Floats, inverse: Floats, wanted: Floats) -> Floats:
 def _plain(columns: Floats, wanted: Floats) -> Floats:
     if columns.shape[1] == 1:
         # The columns have the length 1.
-        found: Floats = wanted @ columns
-        return found
+        return wanted @ columns
     return np.asarray(np.linalg.lstsq(columns, wanted, rcond=None)[0], dtype=np.float64)
 
 
@@ -506,8 +471,7 @@ def half_width(solved: Solution, sums: Floats) -> Floats:
     """Return the half widths of intervals of sums of coefficients."""
     variance = np.einsum("...j,jk,...k->...", sums, solved.covariance, sums)
     # Rounding can make the variance of an exactly known sum slightly negative.
-    half: Floats = solved.t * np.sqrt(np.maximum(variance, 0.0))
-    return half
+    return solved.t * np.sqrt(np.maximum(variance, 0.0))
 
 
 def fieller_limits(a: Any, b: Any, variances: tuple[Any, Any, Any], t: Any) -> tuple[Any, Any]:

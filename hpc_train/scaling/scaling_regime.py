@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.base.errors import ReportError
-from hpc_train.base.metrics import BASES, Basis
+from hpc_train.base.metrics import BASES
 from hpc_train.jobs.study import Scaling
-from hpc_train.scaling.group_reductions import Floats, agree, least, moments, most, numbers
-from hpc_train.scaling.points import TO_TRAIN, Grouped, sizes_of
-from hpc_train.scaling.record_arrays import Ints
+from hpc_train.scaling.group_reductions import Floats, agree, moments, numbers
+from hpc_train.scaling.points import TO_TRAIN, Grouped
 from hpc_train.scaling.runs import OK
 
 # A larger difference means another batch, for any number of ranks.
@@ -41,38 +40,34 @@ def work_units(
         ReportError: see `regimes`.
     """
     recorded = regimes(groups.runs, declared)
-    gpus, ranks, nodes = (column[groups.first] for column in sizes_of(groups.runs))
+    gpus, ranks, nodes = groups.sizes
     size = np.where(ranks > 0, ranks, np.where(gpus > 0, gpus, nodes))
-    n = groups.size
-    regime_of, work = ["unknown"] * n, np.ones(n)
-    assumption, weak = [""] * n, [False] * n
-    times = moments(groups.ok_only("step_time_s"), groups.point, n).mean
+    times = moments(groups.ok_only("step_time_s"), groups.point, groups.size).mean
+    rows: list[tuple[str, float, str, bool]] = [("unknown", 1.0, "", False)] * groups.size
     for series, own in pd.Series(groups.of_point).groupby(groups.of_point).indices.items():
-        label = groups.labels[series]
-        timed, regime = BASES[basis[own[0]]], recorded[label]
+        timed, regime = BASES[basis[own[0]]], recorded[groups.labels[series]]
         known = regime != "unknown"
-        steady = timed.per_step and _is_steady(times[own], size[own])
         if not (known or timed.is_rate):
             regime = declared or ("strong" if timed.per_step else "unknown")
         grows = regime == "weak" and timed.per_step
-        text = "" if timed.is_rate else _assumption(timed, grows, known, declared)
+        same = "the same batch per rank" if grows else f"the same {timed.same} at every size"
+        text = f"assuming {same}"
+        if timed.is_rate or (timed.per_step and known):
+            text = ""
+        elif timed.per_step and declared:
+            text = f"with {same}, as declared"
         if regime == "mixed" and basis[own[0]] == TO_TRAIN:
             text = f"by the time to train, as batch and size change together, {text}"
-        looks_weak = steady and not (known or declared)
+        text = ", ".join(filter(None, (text, assumed)))
+        looks_weak = timed.per_step and _is_steady(times[own], size[own])
+        looks_weak = looks_weak and not (known or declared)
         for point in own.tolist():
-            regime_of[point], weak[point] = regime, looks_weak
-            assumption[point] = ", ".join(filter(None, (text, assumed)))
-            work[point] = size[point] if grows else 1.0
-    return {"regime": regime_of, "work": work, "assumption": assumption, "looks_weak": weak}
-
-
-def _assumption(timed: Basis, grows: bool, known: bool, declared: Scaling | None) -> str:
-    same = "the same batch per rank" if grows else f"the same {timed.same} at every size"
-    if not timed.per_step:
-        return f"assuming {same}"
-    if known:
-        return ""
-    return f"with {same}, as declared" if declared else f"assuming {same}"
+            rows[point] = (regime, size[point] if grows else 1.0, text, looks_weak)
+    names = ("regime", "work", "assumption", "looks_weak")
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=False))
+    return {name: columns.get(name, []) for name in names} | {
+        "work": np.array(columns.get("work", []), dtype=np.float64)
+    }
 
 
 def _is_steady(times: Floats, size: Floats) -> bool:
@@ -98,26 +93,27 @@ def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Re
     if declared is None and _LABEL in runs:
         for label in get_args(Scaling):
             regimes(runs[runs[_LABEL] == label], label)
-    if runs["ranks"].isna().all():
-        # A table may have only a column of nodes.
-        runs = runs.assign(ranks=runs["nodes"])
-    series, labels = pd.factorize(runs["series"])
-    runs = runs.assign(global_batch=batch_column(runs))
-    known = (runs["state"] == OK) & runs["global_batch"].notna() & runs["ranks"].notna()
-    own = runs[["run_id", "series", "ranks", "global_batch"]][known]
-    found = _of_series(own, series[known.to_numpy(dtype=bool)].astype(np.int64), len(labels))
-    seen = set(found) - {"unknown"}
+    # A table may have only a column of nodes.
+    sizes = "nodes" if runs["ranks"].isna().all() else "ranks"
+    own = runs[["run_id", "series", "state"]].assign(
+        batch=numbers(runs.assign(batch=batch_column(runs)), "batch"), ranks=numbers(runs, sizes)
+    )
+    own = own[own["state"] == OK].dropna(subset=["batch", "ranks"])
+    found: dict[str, Regime] = {str(label): "unknown" for label in runs["series"].unique()}
+    for label, part in own.groupby("series", sort=False):
+        found[str(label)] = _regime(part["batch"].to_numpy(), part["ranks"].to_numpy())
+    seen = {*found.values()} - {"unknown"}
     wrong = sorted(seen - {declared}) if declared else []
     if declared and wrong:
         shown = wrong[0] if len(seen) == 1 else "mixed"
-        raise ReportError(_contradiction(own, declared, shown), _hint(shown))
+        hint = "make the batch size an axis, or submit one study per regime"
+        if shown != "mixed":
+            hint = f"report --scaling {shown}, or `scaling: {shown}` in the study"
+        raise ReportError(_contradiction(own, declared, shown), hint)
     common: Regime = seen.pop() if len(seen) == 1 else "unknown"
     if common == "mixed":
         common = "unknown"
-    return {
-        str(label): common if regime == "unknown" else regime
-        for label, regime in zip(labels, found, strict=True)
-    }
+    return {label: common if regime == "unknown" else regime for label, regime in found.items()}
 
 
 def batch_column(runs: pd.DataFrame) -> pd.Series:
@@ -131,59 +127,32 @@ def batches(own: pd.DataFrame) -> str:
     own = own.assign(global_batch=batch_column(own))
     known = own[(own["state"] == OK) & own["global_batch"].notna()]
     each = known.drop_duplicates("global_batch")
-    shown = [
-        f"{batch:g} in {run}"
-        for batch, run in zip(each["global_batch"][:3], each["run_id"][:3], strict=True)
-    ]
-    return ", ".join([*shown, *(["…"] if len(each) > 3 else [])])
+    pairs = each[["global_batch", "run_id"]].head(3).itertuples(index=False)
+    return ", ".join([*(f"{batch:g} in {run}" for batch, run in pairs), *["…"] * (len(each) > 3)])
 
 
-def _of_series(own: pd.DataFrame, series: Ints, size: int) -> list[Regime]:
-    batch, ranks = numbers(own, "global_batch"), numbers(own, "ranks")
-
-    def same(values: Floats) -> list[bool]:
-        low, high = least(values, series, size), most(values, series, size)
-        return list((agree(low, high) | np.isnan(low)).tolist())
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        columns = (same(ranks), _one_batch(batch, ranks, series, size), same(batch / ranks))
-    return [_regime(*answers) for answers in zip(*columns, strict=True)]
-
-
-def _one_batch(batch: Floats, ranks: Floats, series: Ints, size: int) -> list[bool]:
-    """Whether the batches of a series are equal up to rounding in each rank."""
-    low, high = least(batch, series, size), most(batch, series, size)
-    down = most(high[series] - batch - ranks, series, size) < 0
-    up = most(batch - low[series] - ranks, series, size) < 0
-    rounded = (down | up) & (high - low <= ROUNDED * high)
-    return list((agree(low, high) | rounded | np.isnan(low)).tolist())
-
-
-def _regime(one_size: bool, one_batch: bool, one_share: bool) -> Regime:
-    if one_size:
+def _regime(batch: Floats, ranks: Floats) -> Regime:
+    low, high, share = batch.min(), batch.max(), batch / ranks
+    # Equal up to rounding in each rank.
+    rounded = (high - batch < ranks).all() or (batch - low < ranks).all()
+    one_batch = agree(low, high) or (rounded and high - low <= ROUNDED * high)
+    if agree(ranks.min(), ranks.max()):
         return "unknown" if one_batch else "mixed"
     if one_batch:
         return "strong"
-    return "weak" if one_share else "mixed"
+    return "weak" if agree(share.min(), share.max()) else "mixed"
 
 
 def _contradiction(known: pd.DataFrame, declared: Scaling, regime: str) -> str:
-    ranks = known["ranks"].astype("float64")
-    column = known["global_batch"] if declared == "strong" else known["global_batch"] / ranks
+    column = known["batch"] if declared == "strong" else known["batch"] / known["ranks"]
     what = "global batch" if declared == "strong" else "batch per rank"
-    for _, group in known.assign(_batch=column).groupby("series", sort=False):
-        values = group["_batch"].to_numpy(dtype=np.float64)
-        other = int(np.argmax(~agree(np.minimum(values, values[0]), np.maximum(values, values[0]))))
-        if other:
-            names = group["run_id"].tolist()
+    for _, group in known.assign(work=column).groupby("series", sort=False):
+        values, names = group["work"].to_numpy(), group["run_id"].tolist()
+        differ = ~agree(np.minimum(values, values[0]), np.maximum(values, values[0]))
+        if differ.any():
+            other = int(np.argmax(differ))
             return (
                 f"declared {declared} scaling, but the data are {regime}: {what} is "
                 f"{values[0]:g} in {names[0]} and {values[other]:g} in {names[other]}"
             )
     return f"declared {declared} scaling, but the data are {regime}"
-
-
-def _hint(regime: str) -> str:
-    if regime == "mixed":
-        return "make the batch size an axis, or submit one study per regime"
-    return f"report --scaling {regime}, or `scaling: {regime}` in the study"

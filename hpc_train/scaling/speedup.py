@@ -11,9 +11,14 @@ import pandas as pd
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.baseline_and_half_size_points import baselines, halves, refused
+from hpc_train.scaling.baselines import (
+    baselines,
+    common_baselines,
+    comparable_series,
+    halves,
+    refused,
+)
 from hpc_train.scaling.caveats import in_one_session
-from hpc_train.scaling.comparable_series import common_baselines, comparable_series
 from hpc_train.scaling.confidence_intervals import (
     CONFIDENCE,
     Differences,
@@ -30,7 +35,7 @@ from hpc_train.scaling.efficiency_and_cost_formulas import (
     karp_flatt,
     price_per_million,
 )
-from hpc_train.scaling.group_reductions import NAN, Floats, Moments, moments
+from hpc_train.scaling.group_reductions import NAN, Floats, Ints, Mask, Moments, moments
 from hpc_train.scaling.points import (
     KEY,
     Grouped,
@@ -40,10 +45,7 @@ from hpc_train.scaling.points import (
     limited,
     point_columns,
     rates_by,
-    sizes_of,
-    variation,
 )
-from hpc_train.scaling.record_arrays import Ints, Mask
 from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.scaling_regime import regimes, work_units
 
@@ -104,8 +106,7 @@ def _typed(columns: dict[str, Any]) -> pd.DataFrame:
     # A list of tuples of one length would become columns.
     flags = pd.Series(columns["flags"], dtype=object)
     frame: pd.DataFrame = pd.DataFrame({**columns, "flags": flags}, columns=pd.Index(COLUMNS))
-    typed: pd.DataFrame = frame.astype(types)
-    return typed
+    return frame.astype(types)
 
 
 def against(
@@ -118,16 +119,22 @@ def against(
     every = np.arange(groups.size)
     rates = rates_by(groups, columns["basis"], columns["work"])
     kind = pd.factorize(np.array(columns["basis"], dtype=object))[0].astype(np.int64)
-    sides = samples(rates, groups, kind)
+    logs = moments(np.log(rates), groups.point, groups.size)
+    sides = Samples(rates, groups.point, block_codes(groups.runs), kind, logs)
     found = baselines(groups, study)
     base = refused(groups, found, sides.of(found.point).number, columns)
     level = _levels(groups, study, sides, (base.point, columns["confidence"]))
     q = ideal(groups, base.point)
     speedup = _one(sides.ratio(base.point, level), base.point == every)
     mixed = np.array([regime == "mixed" for regime in columns["regime"]], dtype=bool)
-    common = np.where(mixed, -1, _common(groups, study, sides, columns))
+    comparable = comparable_series(groups, study, columns)
+    common = common_baselines(groups, study, comparable, sides.moments.mean)
+    common = np.where(mixed, -1, common)
     half = np.where(mixed, -1, halves(groups))
     doubled = sides.ratio(half, level)
+    own = moments(rates, groups.point, groups.size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cv = np.sqrt(own.variance) / own.mean
     added: dict[str, Any] = {
         "is_baseline": base.point == every,
         "in_one_session": np.isnan(level),
@@ -136,7 +143,7 @@ def against(
         "note": base.note,
         "usable": sides.moments.number,
         "base_usable": sides.of(base.point).number,
-        "cv": variation(moments(rates, groups.point, groups.size)),
+        "cv": cv,
         "accuracy_change_pp": 100 * (columns["accuracy"] - _pick(columns["accuracy"], base.point)),
         **limited("speedup", speedup),
         **limited("efficiency", divided(speedup, q)),
@@ -170,16 +177,10 @@ def _levels(
     return np.where(in_one_session(groups.runs, groups), NAN, confidence)
 
 
-def _common(groups: Grouped, study: ExpectedStudy, sides: Samples, columns: PointArrays) -> Ints:
-    """Return the baseline that the series of each point share."""
-    comparable = comparable_series(groups, study, columns)
-    return common_baselines(groups, study, comparable, sides.moments.mean)
-
-
 def ideal(groups: Grouped, base: Ints) -> Floats:
     """Return q, the ratio of GPUs; else of ranks, else of nodes; NaN if none is known."""
     q = np.full(groups.size, NAN)
-    gpus, ranks, nodes = (column[groups.first] for column in sizes_of(groups.runs))
+    gpus, ranks, nodes = groups.sizes
     for size in (nodes, ranks, gpus):
         first = _pick(size, base)
         known = (size > 0) & (first > 0)
@@ -239,12 +240,6 @@ class Samples(NamedTuple):
         return differences(np.log(self.rates), self.point, self.block, other)
 
 
-def samples(rates: Floats, groups: Grouped, kind: Ints) -> Samples:
-    """Return the samples of points from the rates of runs; NaN is no rate."""
-    own = moments(np.log(rates), groups.point, groups.size)
-    return Samples(rates, groups.point, block_codes(groups.runs), kind, own)
-
-
 _OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
 # Same tolerance as the gate: a point that meets it is not flagged.
 _ROUNDING = 1e-9
@@ -277,15 +272,18 @@ def point_flags(
     """Return the flags of each point from its columns; `base` is its baseline.
 
     Additional columns are `usable` and `base_usable`, the numbers of runs of the point and of its
-    baseline with the basis, and `in_one_session` of `tables.caveats`.
+    baseline with the basis, and `in_one_session` of `caveats`.
     """
     names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds", "speedup",
              "efficiency", "efficiency_low", "samples_seen", "in_one_session")  # fmt: skip
     lists = [np.asarray(columns[name]).tolist() for name in names]
     rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
-    seen = _of_runs(groups)
     outcomes = _outcomes(groups, rows, base)
-    times = {basis: _samples(groups, name) for basis, name in BASIS_COLUMNS.items()}
+    seen = _of_runs(groups)
+    times = {}
+    for basis, name in BASIS_COLUMNS.items():
+        found = moments(groups.ok_only(name), groups.point, groups.size)
+        times[basis] = [_Sample(*each) for each in np.transpose(found).tolist()]
     # How many times as long as the median step the mean step takes.
     mean, median = (
         moments(groups.ok_only(name), groups.point, groups.size).mean
@@ -294,9 +292,12 @@ def point_flags(
     uneven = mean / median
     flags = []
     for point, (row, first) in enumerate(zip(rows, base.tolist(), strict=True)):
-        own = [*_alone(row, seen[point]), *_equal(times[row["basis"]][point]), *_ratio(row, gate)]
-        if uneven[point] > _SLOW_STEPS:
-            own.append(_slow_steps(row, uneven[point], uneven[first]))
+        own = [Flag(FlagCode.ONE_RUN, "no interval")] if row["n_ok"] == 1 else []
+        own += sorted(seen[point])
+        if missing := row["n_ok"] - row["usable"]:
+            own.append(Flag(FlagCode.UNMEASURED, f"{missing:g} without {row['basis']}"))
+        own += [*_equal(times[row["basis"]][point]), *_ratio(row, gate)]
+        own += _slow_steps(row, uneven[point], uneven[first])
         if first >= 0 and not row["is_baseline"]:
             if row["n_ok"] > 1 and row["base_usable"] == 1:
                 own.append(Flag(FlagCode.ONE_BASELINE_RUN, "no interval"))
@@ -310,35 +311,22 @@ def point_flags(
     return flags
 
 
-def _slow_steps(row: Mapping[str, Any], uneven: float, first: float) -> Flag:
-    detail = f"the mean step takes {uneven:.3g} times the median"
-    if row["efficiency"] > 0 and not row["is_baseline"]:
-        detail += f", and by the mean the speedup is {row['speedup'] * first / uneven:.2f}"
-    return Flag(FlagCode.SLOW_STEPS, detail)
-
-
-def _samples(groups: Grouped, name: str) -> list[_Sample]:
-    found: Moments = moments(groups.ok_only(name), groups.point, groups.size)
-    return [_Sample(*each) for each in zip(*(column.tolist() for column in found), strict=True)]
-
-
 def _of_runs(groups: Grouped) -> list[set[Flag]]:
     """Return the flags of each point's ok runs, and of those without a result for their unit."""
     seen: list[set[Flag]] = [set() for _ in range(groups.size)]
-    runs = zip(groups.point.tolist(), groups.ok.tolist(), groups.runs["flags"], strict=True)
-    for point, ok, flags in runs:
-        if flags and (ok or any(flag.code == FlagCode.UNIT for flag in flags)):
-            seen[point].update(flags)
+    for point, ok, own in zip(groups.point, groups.ok, groups.runs["flags"], strict=True):
+        if own and (ok or any(flag.code == FlagCode.UNIT for flag in own)):
+            seen[point].update(own)
     return seen
 
 
-def _alone(row: Mapping[str, Any], of_runs: set[Flag]) -> list[Flag]:
-    flags = [Flag(FlagCode.ONE_RUN, "no interval")] if row["n_ok"] == 1 else []
-    flags += sorted(of_runs)
-    missing = row["n_ok"] - row["usable"]
-    if missing:
-        flags.append(Flag(FlagCode.UNMEASURED, f"{missing:g} without {row['basis']}"))
-    return flags
+def _slow_steps(row: Mapping[str, Any], uneven: float, first: float) -> list[Flag]:
+    if not uneven > _SLOW_STEPS:
+        return []
+    detail = f"the mean step takes {uneven:.3g} times the median"
+    if row["efficiency"] > 0 and not row["is_baseline"]:
+        detail += f", and by the mean the speedup is {row['speedup'] * first / uneven:.2f}"
+    return [Flag(FlagCode.SLOW_STEPS, detail)]
 
 
 def _equal(runs: _Sample) -> list[Flag]:

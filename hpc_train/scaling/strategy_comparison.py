@@ -28,7 +28,7 @@ from hpc_train.jobs.strategies import (
 )
 from hpc_train.jobs.study import ALONE
 from hpc_train.runs.run import JobState
-from hpc_train.scaling.record_arrays import RecordArrays
+from hpc_train.scaling.record_arrays import of_metric
 
 # Largest difference of the losses, as a fraction of that of `single`: the sums of a strategy have
 # another order, which shows in the last digits of the precision.
@@ -41,7 +41,7 @@ _GIB = 2**30
 Row = dict[str, Any]
 
 
-def strategy_rows(runs: pd.DataFrame, records: RecordArrays) -> list[Row]:
+def strategy_rows(runs: pd.DataFrame, records: pd.DataFrame) -> list[Row]:
     """Return the rows, by size and speed; empty without two strategies that have a result.
 
     Times in s, memory in GiB (of the states the mean, else the peak of the largest rank), traffic
@@ -68,10 +68,9 @@ def strategy_rows(runs: pd.DataFrame, records: RecordArrays) -> list[Row]:
     return sorted(rows, key=lambda row: (row["ranks"], -(row["samples_per_second"] or 0)))
 
 
-def _means(records: RecordArrays, metric: str) -> Mapping[str, float]:
+def _means(records: pd.DataFrame, metric: str) -> Mapping[str, float]:
     """Return the mean of a metric over the ranks of each run."""
-    few = records.take(np.flatnonzero(records.metric.among([metric]) == 0))
-    means = pd.Series(few.value).groupby(list(few.run.texts())).mean()
+    means = of_metric(records, metric).groupby("run", observed=True)["value"].mean()
     return {str(run): float(value) for run, value in means.items()}
 
 

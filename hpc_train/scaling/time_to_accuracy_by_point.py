@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite, isnan
 from typing import Any, NamedTuple
 
@@ -15,13 +15,12 @@ from hpc_train.base.errors import ReportError
 from hpc_train.logs.record import Record
 from hpc_train.scaling.confidence_intervals import ratio_interval
 from hpc_train.scaling.efficiency_and_cost_formulas import above
-from hpc_train.scaling.group_reductions import LEAST, MOST, bounded, lengths, starts, usable
-from hpc_train.scaling.measurements import GLOBAL, Rows, once, stated
+from hpc_train.scaling.group_reductions import LEAST, MOST, bounded, usable
+from hpc_train.scaling.measurements import GLOBAL, by_step, measurements, numbered
 from hpc_train.scaling.points import KEY
-from hpc_train.scaling.record_arrays import RecordArrays, record_arrays
+from hpc_train.scaling.record_arrays import record_arrays
 from hpc_train.scaling.report_options import Target
 from hpc_train.scaling.runs import OK
-from hpc_train.scaling.step_times import step_means
 
 LEAST_RUNS = 3
 _OLYMPIC = 5
@@ -131,10 +130,7 @@ class Evaluations(NamedTuple):
 
 
 def target_rows(
-    records: RecordArrays | pd.DataFrame | Iterable[Record],
-    runs: pd.DataFrame,
-    points: pd.DataFrame,
-    to: Target,
+    records: pd.DataFrame | Iterable[Record], runs: pd.DataFrame, points: pd.DataFrame, to: Target
 ) -> list[TargetRow]:
     """Return one row per point: the number of runs that reached the target, samples and time.
 
@@ -142,15 +138,11 @@ def target_rows(
     `time_to_target_s` the mean, of three and more runs their MLPerf score. Nothing is extrapolated.
     `runs` are the ok runs of the point, each with its `state`.
     """
-    names = runs["run_id"].tolist()
-    seen = _evaluations(record_arrays(records), names, to)
-    own = [_run(row, seen.get(i), to) for i, row in enumerate(runs.to_dict("records"))]
-    places = _keys(runs)
-    ok = [state == OK for state in runs["state"]]
+    seen = _evaluations(numbered(record_arrays(records), runs["run_id"].tolist()), to)
     grouped: dict[tuple[Any, ...], list[TargetRow]] = defaultdict(list)
-    for place, good, row in zip(places, ok, own, strict=True):
-        if good:
-            grouped[place].append(row)
+    for place, (run, row) in zip(_keys(runs), enumerate(runs.to_dict("records")), strict=True):
+        if row["state"] == OK:
+            grouped[place].append(_run(row, seen.get(run), to))
     found = [
         _point(row, grouped[place])
         for place, row in zip(_keys(points), points.to_dict("records"), strict=True)
@@ -164,46 +156,35 @@ def _keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows.itertuples(index=False)]
 
 
-def _evaluations(fields: RecordArrays, names: Sequence[str], to: Target) -> dict[int, Evaluations]:
-    fields = fields._replace(run=fields.run.led_by(names))
-    fields = fields.take(np.flatnonzero(fields.run.codes < len(names)))
-    wanted = fields.metric.among([to.metric]) == 0
-    rows = once(stated(fields, np.where(wanted, fields.variant.among(VARIANTS), -1)))
-    rows = rows.take(usable(rows.value))
-    epochs = _epochs(fields)
+def _evaluations(records: pd.DataFrame, to: Target) -> dict[int, Evaluations]:
+    records = records[records["run"] >= 0]
+    timed = records[records["metric"] == "epoch_time"].dropna(subset="step")
+    # A quality at the numbers of timed epochs belongs to an epoch.
+    epochs = {run: set(steps) for run, steps in timed.groupby("run")["step"]}
+    wanted = (records["metric"] == to.metric) & records["variant"].isin(VARIANTS)
+    rows = measurements(records[wanted])
+    rows = rows[usable(rows["value"])]
     found: dict[int, Evaluations] = {}
-    for kind in range(len(VARIANTS)):
-        of_kind = rows.of(kind)
-        first = starts(of_kind.run)
-        for begin, count in zip(first, lengths(first, len(of_kind.run)), strict=True):
-            run, places = int(of_kind.run[begin]), np.arange(begin, begin + count)
+    for variant in VARIANTS:
+        for run, own in rows[rows["variant"] == variant].groupby("run"):
             if run not in found:
-                found[run] = _of_run(of_kind.take(places), epochs.get(run, set()))
+                found[int(str(run))] = _of_run(own, epochs.get(run, set()))
     return found
 
 
-def _epochs(fields: RecordArrays) -> dict[int, set[int]]:
-    """Return the epochs that each run has timed: a quality at these numbers belongs to an epoch."""
-    timed = once(stated(fields, np.where(fields.metric.among(["epoch_time"]) == 0, 0, -1)))
-    timed = timed.take(timed.stepped)
-    found: dict[int, set[int]] = defaultdict(set)
-    for run, step in zip(timed.run.tolist(), timed.step.tolist(), strict=True):
-        found[run].add(step)
-    return found
-
-
-def _of_run(rows: Rows, epochs: set[int]) -> Evaluations:
+def _of_run(rows: pd.DataFrame, epochs: set[float]) -> Evaluations:
     """Return the evaluations of one run; values of the job take precedence over those of ranks."""
-    whole = rows.scope == GLOBAL
-    rows = rows.take(whole) if whole.any() else rows
-    if not rows.stepped.any():
+    whole = rows["scope"] == GLOBAL
+    rows = rows[whole] if whole.any() else rows
+    if rows["step"].isna().all():
         # Ranks repeat the same values.
-        values = rows.take((rows.who == rows.who[0]) & (rows.rank == rows.rank[0])).value.tolist()
+        who = rows[["who", "rank"]].fillna(-1)
+        values = rows["value"][(who == who.iloc[0]).all(axis=1)].tolist()
         return Evaluations("share", [(i + 1) / len(values) for i in range(len(values))], values)
-    steps = step_means(rows.take(rows.stepped))
-    at, values = steps.step.tolist(), steps.value.tolist()
+    steps = by_step(rows, "mean")
+    at, values = steps["step"].tolist(), steps["value"].tolist()
     if not epochs.issuperset(at):
-        return Evaluations("step", [float(step) for step in at], values)
+        return Evaluations("step", at, values)
     first, last = min(epochs), max(epochs)
     shares = [(step - first + 1) / (last - first + 1) for step in at]
     return Evaluations("share", shares, values)
@@ -260,6 +241,16 @@ def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
     if not own or UNKNOWN in states:
         state = UNKNOWN
     batch = row["global_batch"]
+
+    def score_of(name: str) -> float | None:
+        times = [run[name] for run in own]
+        if any(run["state"] == REACHED and run[name] is None for run in own):
+            return None
+        if len(times) >= LEAST_RUNS:
+            found = score(times)
+            return found if isfinite(found) else None
+        return None if None in times else float(np.mean(times))
+
     return {
         **{name: _plain(row[name]) for name in KEY},
         "gpus": _plain(row["gpus"]),
@@ -269,21 +260,11 @@ def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
         "n_reached": reached,
         "state": state,
         "samples_to_target": float(np.mean(counts)) if state == REACHED else None,
-        **{name: None if state == UNKNOWN else _score(own, name) for name in _TIMES},
+        **{name: None if state == UNKNOWN else score_of(name) for name in _TIMES},
         "startup_s": _plain(row["startup_s"]),
         "statistical_efficiency": None,
         "runs": list(own),
     }
-
-
-def _score(own: Sequence[TargetRow], name: str) -> float | None:
-    times = [run[name] for run in own]
-    if any(run["state"] == REACHED and run[name] is None for run in own):
-        return None
-    if len(times) >= LEAST_RUNS:
-        found = score(times)
-        return found if isfinite(found) else None
-    return None if None in times else float(np.mean(times))
 
 
 def _plain(value: Any) -> Any:
@@ -293,25 +274,18 @@ def _plain(value: Any) -> Any:
 
 
 def _compared(rows: list[TargetRow]) -> list[TargetRow]:
+    firsts = [row for row in rows if row["is_baseline"]]
     for row in rows:
-        base = next(_bases(row, rows), None)
+        # The baseline of the series, else that of another.
+        own = [other for other in firsts if other["series"] == row["series"]]
+        base = next(iter([*own, *firsts]), None)
         if base is None or row["state"] != REACHED or base["state"] != REACHED:
             continue
+        first, later = ([run["samples_to_target"] for run in one["runs"]] for one in (base, row))
         known = statistical_efficiency(base["samples_to_target"], row["samples_to_target"])
         low = high = None
         # Runs with one seed agree exactly: they are not repetitions for an interval.
-        if row is not base and len({*_counts(row)}) > 1 and len({*_counts(base)}) > 1:
-            _, low, high = ratio_interval(_counts(base), _counts(row))
+        if row is not base and len({*first}) > 1 and len({*later}) > 1:
+            _, low, high = ratio_interval(first, later)
         row["statistical_efficiency"] = {"value": known, "low": low, "high": high}
     return rows
-
-
-def _counts(row: TargetRow) -> list[float]:
-    return [run["samples_to_target"] for run in row["runs"]]
-
-
-def _bases(row: TargetRow, rows: Sequence[TargetRow]) -> Iterator[TargetRow]:
-    """Yield the baseline of the series first, then that of another."""
-    firsts = [other for other in rows if other["is_baseline"]]
-    yield from (other for other in firsts if other["series"] == row["series"])
-    yield from firsts

@@ -19,7 +19,7 @@ from hpc_train.base.errors import SiteProfileError, StoreError, SubmitError
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import Executor, ExecutorOptions, check_queue_limit
 from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint, Submission
-from hpc_train.runs.run_state import is_ending, nested_report
+from hpc_train.runs.run_states import is_ending, nested_report
 from hpc_train.runs.submission_file import mark, status_of, write
 from hpc_train.sites.profile import SourcedSite
 from hpc_train.slurm.job_states import MARK, job_reports, search

@@ -15,7 +15,7 @@ from hpc_train.base.decode import load_data
 from hpc_train.base.processes import Finished
 from hpc_train.base.value import Value
 from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint, Submission
-from hpc_train.runs.run_state import job_state
+from hpc_train.runs.run_states import job_state
 from hpc_train.runs.submission_file import owner, status_of, unknown_job
 from hpc_train.slurm.slurm_commands import call_slurm, transient, unanswered
 

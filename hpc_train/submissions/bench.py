@@ -158,25 +158,17 @@ def train_overrides(
     Each run of the command is a new study, whose folder below `root` does not exist yet.
     """
     machine = machine or this_machine()
+    taken = {path.name for path in root.glob(f"{NAME}*")}
+    names = (NAME, *(f"{NAME}-{number}" for number in range(2, len(taken) + 2)))
     ranks = "gpus_per_node" if machine.gpus else "tasks_per_node"
     keys = {
-        "name": _free_name(root),
+        "name": next(name for name in names if name not in taken),
         "axes": {"strategy": list(strategies or STRATEGIES), ranks: list(sizes(machine))},
         "command": [python_command(), "-m", _TRAINER, *_train_arguments(steps)],
     }
     return tuple(
         Override(key=key, value=value, origin=_TRAIN_ORIGIN) for key, value in keys.items()
     )
-
-
-def _free_name(root: Path) -> str:
-    taken = {path.name for path in root.glob(f"{NAME}*")}
-    number = next(n for n in range(1, len(taken) + 2) if _name(n) not in taken)
-    return _name(number)
-
-
-def _name(number: int) -> str:
-    return NAME if number == 1 else f"{NAME}-{number}"
 
 
 def _train_arguments(steps: int) -> list[str]:

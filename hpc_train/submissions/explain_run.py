@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from hpc_train.runs.json_files import read_json
 from hpc_train.runs.nodes import nodes_of
 from hpc_train.runs.run import PROFILE, PROFILE_DIGEST, Manifest, RunFolder
 from hpc_train.runs.run_folders import find, is_run, read_run, read_study, run_folders
-from hpc_train.runs.run_state import run_of
+from hpc_train.runs.run_states import run_of
 from hpc_train.scripts.explain import Explained, explain
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site
@@ -65,18 +64,13 @@ def _explained(run: RunFolder, title: str) -> ExplainedRun:
     manifest = read_json(run.manifest, Manifest)
     site = _unchanged_site(manifest)
     changed = "" if site else str(manifest.provenance.get(PROFILE, "")) or manifest.plan.site
-    items = (*explain(manifest.plan, site), *_placed(run))
-    return ExplainedRun(title, items, changed)
-
-
-def _placed(folder: RunFolder) -> Iterator[Explained]:
-    """Yield the nodes that the run got."""
-    run = run_of(read_run(folder), None)
-    nodes = nodes_of(run)
-    if not nodes:
-        return
-    batch = find_batch_system(run.submission.executor).title if run.submission else ""
-    yield Explained(kind="node", name="nodes", value=list(nodes), origin=batch, why="")
+    items = explain(manifest.plan, site)
+    placed = run_of(read_run(run), None)
+    if nodes := nodes_of(placed):
+        batch = find_batch_system(placed.submission.executor).title if placed.submission else ""
+        node = Explained(kind="node", name="nodes", value=list(nodes), origin=batch, why="")
+        items = (*items, node)
+    return ExplainedRun(title, tuple(items), changed)
 
 
 def _unchanged_site(manifest: Manifest) -> SourcedSite | None:

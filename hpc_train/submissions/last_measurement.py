@@ -91,7 +91,9 @@ class LastMeasurement:
             if not is_regular(path) or not path.stat().st_size:
                 continue
             if self._total is None:
-                self._total = _total_steps(path)
+                with open_regular(path) as file:
+                    stated = _TOTAL_STEPS.search(file.read(_HEAD))
+                self._total = int(stated[1]) if stated else None
             mark, log = self._marks.setdefault(name, Mark()), Log(self._folder.run_id, path, name)
             look, census = self._wanted, ParseStats()
             for pack in read(log, parsers_of(look), look.prefix, census, mark):
@@ -99,12 +101,6 @@ class LastMeasurement:
                     self._values[record.metric] = record.value
                     self._step = record.step if record.step is not None else self._step
             return
-
-
-def _total_steps(path: Path) -> int | None:
-    with open_regular(path) as file:
-        found = _TOTAL_STEPS.search(file.read(_HEAD))
-    return int(found[1]) if found else None
 
 
 def time_left(run: Run) -> str:
@@ -137,6 +133,7 @@ class RunProgress:
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
         self._read_at = -every_s
+        self._line = ""
         self._known: dict[str, LastMeasurement] = {}
         self._texts: dict[str, str] = {}
         self._slow: dict[str, tuple[float | None, str]] = {}
@@ -163,6 +160,16 @@ class RunProgress:
         parts = (measured, last.steps_left(), time_left(run), hours_used(run))
         return ", ".join(filter(None, parts)) if measured else ""
 
+    def line(self, runs: Sequence[Run]) -> str:
+        """Return `RUN  step 120, …` of the first run; empty without news, or between readings."""
+        now = time.monotonic()
+        if not runs or now - self._read_at < self._every_s:
+            return ""
+        self._read_at = now
+        line = self.text(runs[0])
+        known, self._line = self._line, line
+        return f"{runs[0].folder.run_id}  {line}" if line and line != known else ""
+
     def _slow_ranks(self, run: Run) -> str:
         """Return `slow: rank 1 on n2 takes …`; it opens the log of each rank, so it is kept."""
         now, (read_at, text) = time.monotonic(), self._slow.get(run.folder.run_id, (None, ""))
@@ -170,29 +177,6 @@ class RunProgress:
             text = "; ".join(f"slow: {one.text()}" for one in slow_ranks(run.folder.logs)[:_NAMED])
             self._slow[run.folder.run_id] = (now, text)
         return text
-
-
-class Progress:
-    """The line of the first run that is running, read at limited intervals."""
-
-    def __init__(self, every_s: float) -> None:
-        self._every_s = every_s
-        self._read_at = -every_s
-        self._progress = RunProgress(every_s)
-        self._line = ""
-
-    def line(self, runs: Sequence[Run]) -> str:
-        """Return `RUN  step 120, …`; empty if nothing is known yet, or between two readings."""
-        now = time.monotonic()
-        if not runs or now - self._read_at < self._every_s:
-            return ""
-        self._read_at = now
-        run = runs[0]
-        line = self._progress.text(run)
-        if line == self._line:
-            return ""
-        self._line = line
-        return f"{run.folder.run_id}  {line}" if line else ""
 
 
 # A benchmark of a network measures no training, and `collect` prints what it measures.

@@ -37,8 +37,14 @@ from hpc_train.runs.run import (
     StudyManifest,
 )
 from hpc_train.runs.run_folders import CHECKPOINTS, is_run, read_study, run_folders
-from hpc_train.runs.run_state import is_untouched, never_submitted
-from hpc_train.runs.run_states import combine, executor_of, read_runs, runs_below
+from hpc_train.runs.run_states import (
+    combine,
+    executor_of,
+    is_untouched,
+    never_submitted,
+    read_runs,
+    runs_below,
+)
 from hpc_train.runs.submission_file import owner
 from hpc_train.scripts.prepare import Prepared, PreparedSite, prepare_points
 from hpc_train.sites.batch_system import find_batch_system
@@ -215,16 +221,16 @@ def attempts(run: Run, all_runs: Sequence[Run]) -> list[Run]:
     """Return a run and those that it repeats, the latest first."""
     by_id = {other.folder.run_id: other for other in all_runs}
     chain = [run]
-    while (older := by_id.get(_repeats(chain[-1]))) and older not in chain:
+    while True:
+        last = chain[-1]
+        name = RunName.parse(last.folder.run_id)
+        repeated = str(last.manifest.provenance.get(RETRY_OF, "")) if last.manifest else ""
+        if name and name.attempt > 1:
+            repeated = str(msgspec.structs.replace(name, attempt=name.attempt - 1))
+        older = by_id.get(repeated)
+        if older is None or older in chain:
+            return chain
         chain.append(older)
-    return chain
-
-
-def _repeats(run: Run) -> str:
-    name = RunName.parse(run.folder.run_id)
-    if name and name.attempt > 1:
-        return str(msgspec.structs.replace(name, attempt=name.attempt - 1))
-    return str(run.manifest.provenance.get(RETRY_OF, "")) if run.manifest else ""
 
 
 def _has_no_result(run: Run) -> bool:

@@ -39,7 +39,9 @@ def check_start(prepared: Prepared) -> None:
     check_secrets(prepared)
     local = prepared.site.batch.this_machine
     for point in prepared.points:
-        _check_folder(point)
+        folder = point.plan.workdir
+        if folder is not None and not Path(folder).is_dir():
+            raise SpecError(f"{point.job.origin('workdir')}: the folder {folder} does not exist")
         # The contents of an image are not visible here.
         if point.plan.container is None:
             _check_program(point, on_path=local)
@@ -85,12 +87,6 @@ def _check_launcher(point: PreparedPoint) -> None:
         raise SubmitError(f"{origin}: {launcher.program}{owner} is not installed here")
 
 
-def _check_folder(point: PreparedPoint) -> None:
-    folder = point.plan.workdir
-    if folder is not None and not Path(folder).is_dir():
-        raise SpecError(f"{point.job.origin('workdir')}: the folder {folder} does not exist")
-
-
 def _check_program(point: PreparedPoint, *, on_path: bool) -> None:
     folder = Path(point.plan.workdir or ".")
     where = point.job.near("command.0")
@@ -102,8 +98,12 @@ def _check_program(point: PreparedPoint, *, on_path: bool) -> None:
         hint = f"for the file in this folder write ./{program}" if near.is_file() else ""
         raise SpecError(f"{where}: the program {program!r} is not on PATH", hint)
     script = arguments[0] if arguments else ""
-    if Path(program).name.startswith("python") and script.endswith(".py"):
-        _check_script(folder / script, point.job.near("command.1"))
+    path = folder / script
+    if Path(program).name.startswith("python") and path.suffix == ".py" and not path.is_file():
+        raise SpecError(
+            f"{point.job.near('command.1')}: the script {path} does not exist{_near(path)}",
+            "jobs start in the current folder; `workdir:` in the job file changes that",
+        )
 
 
 def _check_executable(path: Path, where: str) -> None:
@@ -118,14 +118,6 @@ def _check_executable(path: Path, where: str) -> None:
             raise SpecError(f"{where}: {path.name} is a job script, which sbatch submits", hint)
     if not os.access(path, os.X_OK):
         raise SpecError(f"{where}: {path} is not executable", f"chmod +x {path}")
-
-
-def _check_script(path: Path, where: str) -> None:
-    if not path.is_file():
-        raise SpecError(
-            f"{where}: the script {path} does not exist{_near(path)}",
-            "jobs start in the current folder; `workdir:` in the job file changes that",
-        )
 
 
 def _near(path: Path) -> str:
@@ -195,17 +187,15 @@ def _notices(point: PreparedPoint, named: str) -> Iterator[str]:
             f"{point.plan.name}: it would resume from them, and replace them",
             f"name another folder; to go on from them under this name: rm {owner}",
         )
-    if _may_go_on(Path(run)) and "dependency" not in point.job.value.directives:
+    may_go_on = False
+    with suppress(HpcTrainError):
+        states = [one.state for one in runs_below(Path(run))] if is_run(Path(run)) else []
+        may_go_on = not all(state.finished for state in states)
+    if may_go_on and "dependency" not in point.job.value.directives:
         yield (
             f"warning: {place} is used by {run}, which has not ended: if this job starts before "
             "its end, it is refused there; `directives: {dependency: singleton}` lets it wait"
         )
-
-
-def _may_go_on(run: Path) -> bool:
-    with suppress(HpcTrainError):
-        return is_run(run) and any(not one.state.finished for one in runs_below(run))
-    return False
 
 
 # Expected half width of the 95 % interval of a ratio, n jobs against n, at 2 % noise, computed once
@@ -223,19 +213,17 @@ def preview(prepared: Prepared) -> Iterator[str]:
     """Yield the resolution of the repetitions of a study; empty for a job."""
     if prepared.study is None:
         return
-    yield _repetitions(prepared.study.spec.repetitions)
-    yield from _profiled(prepared, prepared.study.spec.warmup.steps)
-    if len(prepared.points) == 1:
-        yield "1 point: no speedup; several sizes make one: --nodes 1,2,4, or more values in `axes`"
-
-
-def _repetitions(n: int) -> str:
+    n = prepared.study.spec.repetitions
     more = [other for other in USUAL_REPETITIONS if other > n][:2]
     others = ", ".join(f"{other}: {_resolved(other)}" for other in more)
     aside = f" ({others})" if others else ""
     if n < 2:
-        return f"1 repetition: no interval and no verdict; with more, at 2 % noise{aside}"
-    return f"{n} repetitions resolve about {_resolved(n)} at 2 % noise{aside}"
+        yield f"1 repetition: no interval and no verdict; with more, at 2 % noise{aside}"
+    else:
+        yield f"{n} repetitions resolve about {_resolved(n)} at 2 % noise{aside}"
+    yield from _profiled(prepared, prepared.study.spec.warmup.steps)
+    if len(prepared.points) == 1:
+        yield "1 point: no speedup; several sizes make one: --nodes 1,2,4, or more values in `axes`"
 
 
 def _profiled(prepared: Prepared, warmup: int) -> Iterator[str]:

@@ -44,8 +44,7 @@ from hpc_train.runs.run_folders import (
     remove_runs,
     write_study,
 )
-from hpc_train.runs.run_state import is_untouched, never_submitted
-from hpc_train.runs.run_states import executor_of, runs_below
+from hpc_train.runs.run_states import executor_of, is_untouched, never_submitted, runs_below
 from hpc_train.scripts.prepare import Prepared, PreparedPoint, randomised_blocks
 from hpc_train.scripts.render import render_allocation
 from hpc_train.sites.batch_system import find_batch_system

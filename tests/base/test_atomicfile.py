@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.files import new_file, remove_stale, write_atomic
-from hpc_train.runs.log_result_cache import write_cache
+from hpc_train.runs.json_files import write_cache
 
 # Opens a new file beside its target, says so, and waits for an end of its own.
 WRITER = """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.duplicates import refuse_same_files
+from hpc_train.foreign.classify_inputs import refuse_same_files
 from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.foreign.table_file import read_table
 from hpc_train.logs.record import Record

@@ -17,6 +17,7 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.reports.write_report import render_report
+from hpc_train.scaling.record_arrays import records_in
 from tests.scaling.studies import foreign
 
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
@@ -34,7 +35,7 @@ def rows(found: ReportInputs) -> list[dict[str, Any]]:
 
 
 def values(found: ReportInputs, metric: str) -> list[float]:
-    return [record.value for record in found.records.records() if record.metric == metric]
+    return [record.value for record in records_in(found.records) if record.metric == metric]
 
 
 def test_a_column_of_gpus_alone_counts_gpus(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.reports.write_report import render_report
+from hpc_train.scaling.record_arrays import records_in
 from tests.cases import cases
 
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
@@ -31,7 +32,7 @@ def rows(found: ReportInputs) -> list[dict[str, Any]]:
 
 
 def values(found: ReportInputs, metric: str) -> list[float]:
-    return [record.value for record in found.records.records() if record.metric == metric]
+    return [record.value for record in records_in(found.records) if record.metric == metric]
 
 
 def test_speedup_of_a_table_with_one_row_per_job(tmp_path: Path) -> None:
@@ -245,4 +246,4 @@ def test_a_log_in_csv_stays_a_log(tmp_path: Path) -> None:
     path = tmp_path / "summary.csv"
     path.write_text("epoch,step,epoch_time,loss\n0,9,12.5,1.5\n1,19,12.0,1.2\n")
     found = report_inputs([str(path)], Search(root=tmp_path / "none"))
-    assert {record.parser for record in found.records.records()} == {"metrics_csv"}
+    assert {record.parser for record in records_in(found.records)} == {"metrics_csv"}

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.foreign.points_file import Points
-from hpc_train.foreign.stated_sizes import sized
+from hpc_train.foreign.points_file import Points, sized
 from hpc_train.logs.record import Record, Stated
 from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
 from tests.scaling.studies import foreign, record, study

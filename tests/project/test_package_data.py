@@ -19,7 +19,7 @@ from hpc_train.logs.formats.formats import read_formats
 from hpc_train.logs.record import headings
 from hpc_train.nccl.read_nccl_lines import nccl_lines
 from hpc_train.plans.slurm_versions import slurm_versions
-from hpc_train.runs import run_state
+from hpc_train.runs import run_states
 from hpc_train.slurm.job_states import sentence
 
 FOLDER = data_file()
@@ -38,7 +38,7 @@ READ: dict[str, Callable[[], object]] = {
     "slurm_values.yaml": value_forms,
     "slurm_variables.yaml": slurm_variables,
     "slurm_versions.yaml": slurm_versions,
-    "slurm_states.yaml": lambda: run_state.job_state("RUNNING"),
+    "slurm_states.yaml": lambda: run_states.job_state("RUNNING"),
 }
 
 
@@ -66,6 +66,6 @@ def test_a_damaged_file_is_named_with_its_line(
     text = data_file("slurm_states.yaml").read_text().replace("state: RUNNING", "state: RUNING", 1)
     (tmp_path / "slurm_states.yaml").write_text(text)
     monkeypatch.setattr(decode, "data_file", lambda name: tmp_path / name)
-    run_state._words.cache_clear()
+    run_states._words.cache_clear()
     with pytest.raises(HpcTrainError, match=r"slurm_states\.yaml:\d+: states\.COMPLETING\.state: "):
-        run_state.job_state("RUNNING")
+        run_states.job_state("RUNNING")

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.runs.run import JobReport, JobState, JobStatus, Run, RunFolder, Submission
-from hpc_train.runs.run_folders import RunFiles
-from hpc_train.runs.run_state import run_of
+from hpc_train.runs.run_states import run_of
 from hpc_train.runs.run_table import row, why
 
 BEGAN = datetime(2026, 11, 21, 3, 0, 0).timestamp()
@@ -22,7 +21,7 @@ TERM = "SIGTERM, as Slurm sends it when it preempts or requeues a job"
 def run(status: JobStatus | None, report: JobReport) -> Run:
     submission = Submission(executor="slurm", native_id="5", submitted="now")
     folder = RunFolder(path=Path("r"))
-    files = RunFiles(folder=folder, manifest=None, submission=submission, status=status)
+    files = Run(folder=folder, manifest=None, submission=submission, status=status)
     return run_of(files, report)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from hpc_train.runs.run import JobReport, JobState, JobStatus
-from hpc_train.runs.run_state import decide, is_settled, job_state, nested_report
+from hpc_train.runs.run_states import decide, is_settled, job_state, nested_report
 
 # man squeue and man sacct 22.05, JOB STATE CODES.
 MANUAL = (

@@ -16,7 +16,7 @@ from hpc_train.base.errors import LogParseError
 from hpc_train.base.node_names import node_names
 from hpc_train.runs.conditions import provenance
 from hpc_train.runs.expected_runs import run_blocks
-from hpc_train.runs.log_result_cache import read_cache, write_cache
+from hpc_train.runs.json_files import read_cache, write_cache
 from hpc_train.runs.nodes import nodes_of
 from hpc_train.runs.run import JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_states import runs_below

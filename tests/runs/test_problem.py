@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from hpc_train.runs.run import Failure, JobReport, JobState, JobStatus, Run, RunFolder, Submission
-from hpc_train.runs.run_folders import RunFiles
-from hpc_train.runs.run_state import never_submitted, run_of
+from hpc_train.runs.run_states import never_submitted, run_of
 from tests.runs.test_run_state_and_reason import (
     BAD,
     CANCELLED,
@@ -100,9 +99,7 @@ def test_a_failed_job_that_wrote_nothing_had_no_folder(
     said: bool,
 ) -> None:
     folder = RunFolder(path=Path("r"))
-    files = RunFiles(
-        folder=folder, manifest=None, submission=submission, status=status, logged=logged
-    )
+    files = Run(folder=folder, manifest=None, submission=submission, status=status, logged=logged)
     problem = run_of(files, JobReport(state=state, reason="x")).problem
     assert (
         problem.startswith("r/logs contains no output of the run; the results must be on") is said
@@ -110,7 +107,7 @@ def test_a_failed_job_that_wrote_nothing_had_no_folder(
 
 
 def test_a_damaged_file_is_the_problem() -> None:
-    files = RunFiles(
+    files = Run(
         folder=RunFolder(path=Path("r")),
         manifest=None,
         submission=SUBMITTED,
@@ -121,9 +118,7 @@ def test_a_damaged_file_is_the_problem() -> None:
 
 
 def test_a_failure_names_rank_host_and_code() -> None:
-    files = RunFiles(
-        folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=BAD
-    )
+    files = Run(folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=BAD)
     assert run_of(files, None).problem == "rank 1 on h: exit code 3"
 
 
@@ -150,7 +145,7 @@ def test_a_disk_that_was_full_at_the_end_is_the_problem(
 ) -> None:
     folder = RunFolder(path=tmp_path)
     (tmp_path / "status.json.new").write_bytes(left)
-    files = RunFiles(folder=folder, manifest=None, submission=SUBMITTED, status=status)
+    files = Run(folder=folder, manifest=None, submission=SUBMITTED, status=status)
     for report in (GONE, JobReport(state=JobState.FAILED, reason="exit code 1")):
         problem = run_of(files, report).problem
         assert ("the disk was full" in problem) is said

@@ -19,8 +19,7 @@ from hpc_train.runs.run import (
     Script,
     Submission,
 )
-from hpc_train.runs.run_folders import RunFiles
-from hpc_train.runs.run_state import run_of
+from hpc_train.runs.run_states import run_of
 
 SUBMITTED = Submission(executor="local", native_id="q", submitted="now")
 CANCELLED = Submission(
@@ -75,7 +74,7 @@ def test_the_state(
     report: JobReport | None,
     state: JobState,
 ) -> None:
-    files = RunFiles(
+    files = Run(
         folder=RunFolder(path=Path("r")), manifest=None, submission=submission, status=status
     )
     assert run_of(files, report).state is state
@@ -100,9 +99,7 @@ def test_the_state(
     ],
 )
 def test_files_of_an_earlier_attempt_count_for_nothing(report: JobReport, state: JobState) -> None:
-    files = RunFiles(
-        folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=OK
-    )
+    files = Run(folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=OK)
     assert run_of(files, report).state is state
 
 
@@ -121,7 +118,7 @@ def judged(
     manifest: Manifest | None = None,
 ) -> Run:
     folder = RunFolder(path=Path("r"))
-    files = RunFiles(folder=folder, manifest=manifest, submission=submission, status=status)
+    files = Run(folder=folder, manifest=manifest, submission=submission, status=status)
     return run_of(files, report)
 
 

@@ -12,17 +12,16 @@ import pytest
 
 from hpc_train.base.errors import ReportError
 from hpc_train.logs.record import Record
-from hpc_train.scaling.condition_differences import (
-    compared,
-    difference,
-    fields_of,
-    levels,
-    merged,
-    texts,
-)
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
-from hpc_train.scaling.split_series import Separated, separated
+from hpc_train.scaling.split_series import (
+    Separated,
+    compared,
+    difference,
+    levels,
+    merged,
+    separated,
+)
 from tests.scaling.studies import expected, record, study
 
 
@@ -97,30 +96,15 @@ def of(*conditions: dict[str, str] | None, **columns: list[Any]) -> pd.DataFrame
     return table
 
 
-def test_fields_are_the_recorded_ones_with_the_usual_ones_first() -> None:
-    runs = of({"zeta": "1", "torch": "2"}, None, {"model": "m", "alpha": "1", "throttled": "no"})
-    assert fields_of(runs) == ("model", "torch", "alpha", "zeta")
-    assert fields_of(runs.drop(columns="conditions")) == ()
-
-
 def test_fields_of_an_axis_or_that_may_differ_are_not_compared() -> None:
-    runs = of(dict.fromkeys(("model", "torch", "precision", "alpha"), "1"))
+    runs = of(dict.fromkeys(("alpha", "torch", "precision", "model", "throttled"), "1"), None)
     assert compared(runs, ()) == ("model", "precision", "torch", "alpha")
+    assert compared(runs.drop(columns="conditions"), ()) == ()
     assert compared(runs, ("torch", "alpha")) == ("model", "precision")
-    axes = {"axis.train.precision": [1], "axis.alpha": [1]}
+    axes = {"axis.train.precision": [1, 1], "axis.alpha": [1, 1]}
     assert compared(runs.assign(**axes), ("nccl",)) == ("model", "torch")
     with pytest.raises(ReportError, match="--allow-mixed torhc: no such field; did you mean 'tor"):
         compared(runs, ("torhc",))
-
-
-def test_an_empty_text_is_not_recorded() -> None:
-    assert texts(of({"a": "x"}, {"a": ""}, {}, None, {"a": "0"}), "a") == [
-        "x",
-        None,
-        None,
-        None,
-        "0",
-    ]
 
 
 @pytest.mark.parametrize(

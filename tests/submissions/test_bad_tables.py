@@ -22,10 +22,10 @@ from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.runs.run import JobStart, JobState, JobStatus, Run
 from hpc_train.runs.run_states import runs_below
+from hpc_train.scaling.record_arrays import records_in
 from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.submissions.last_measurement import (
     LastMeasurement,
-    Progress,
     RunProgress,
     hours_used,
     time_left,
@@ -137,7 +137,7 @@ def test_two_tables_in_other_units(tmp_path: Path) -> None:
     assert "the unit of a value may be wrong" in caveats(tmp_path / "s.csv", tmp_path / "ms.csv")
     both = (tmp_path / "s.csv", tmp_path / "stated.csv")
     assert "unit" not in caveats(*both)
-    values = [record.value for record in read(*both).records.records() if record.unit == "s"]
+    values = [record.value for record in records_in(read(*both).records) if record.unit == "s"]
     assert values == pytest.approx([0.5, 0.27, 0.501, 0.271])
 
 
@@ -174,7 +174,7 @@ def test_the_time_to_the_limit(run: Run) -> None:
 
 def test_a_line_is_returned_when_it_is_new_and_due(run: Run) -> None:
     log(run, EVENT % (1, "2.5"))
-    rare, often = Progress(3600.0), Progress(0.0)
+    rare, often = RunProgress(3600.0), RunProgress(0.0)
     line = f"{run.folder.run_id}  step 1, 0.25 s a step, loss 2.5, {LEFT}"
     assert rare.line([run]) == often.line([run]) == line
     log(run, EVENT % (2, "2.5"))

@@ -9,7 +9,7 @@ import pytest
 from hpc_train.base.errors import StoreError
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.run import Failure, JobState, RunFolder, SlurmEndpoint, Submission
-from hpc_train.runs.run_state import has_ended
+from hpc_train.runs.run_states import has_ended
 from hpc_train.runs.submission_file import mark, status_of, write
 
 ASKED = Submission(

@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.base.errors import PlanError
 from hpc_train.runs.run import JobState, SlurmEndpoint
-from hpc_train.runs.run_state import job_state
+from hpc_train.runs.run_states import job_state
 from hpc_train.slurm.job_states import parse_queue, sacct, squeue
 from hpc_train.slurm.sbatch import test_only as verdict
 from hpc_train.slurm.submitit_script import submit_script
