@@ -126,14 +126,6 @@ def test_everything_of_the_report_is_there(elements: Elements) -> None:
     assert "cpus per task" in elements.text
 
 
-def test_ids_of_figures_are_their_own(shown: str) -> None:
-    assert shown.count('id="f1-clip"') == shown.count('id="f2-clip"') == 1
-    assert 'clip-path="url(#f1-clip)"' in shown
-    # Words are no ids.
-    assert '1010 samples/s, id="clip"</title>' in shown
-    assert "example.org" not in shown
-
-
 def test_a_file_of_that_ending_is_a_page(tmp_path: Path) -> None:
     check_format(None, tmp_path / "r.html")
     assert default_options(tmp_path / "r.html", None).details
