@@ -207,10 +207,8 @@ def report(
     gpus: int | Iterable[int] | None = None,
     nodes: int | Iterable[int] | None = None,
     ranks: int | Iterable[int] | None = None,
-    bands: Literal["pointwise", "simultaneous"] = "pointwise",
     target: str | None = None,
     forecast: float | None = None,
-    force: bool = False,
     against: AnyPath | None = None,
 ) -> ScalingReport:
     """Report how a study, logs, records, or a CSV table scale, as `hpctrain report` does.
@@ -236,10 +234,8 @@ def report(
     options = ReportOptions(
         search=search,
         allow_mixed=tuple(texts_of(allow_mixed, "allow_mixed")) if allow_mixed else (),
-        bands=choice_of(bands, "bands", ("pointwise", "simultaneous")),
         target=None if target is None else target_of(text_of(target, "target")),
         forecast=number_of(forecast, "forecast"),
-        force=flag_of(force, "force"),
         against=None if against is None else text_of(against, "against"),
     )
     return ScalingReport(report_inputs(texts_of(paths, "paths"), search), options)

@@ -136,12 +136,6 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     help="Allow runs of a series to differ in FIELD.",
 )
 @click.option("--allow-failed", is_flag=True, help="Also count logs that end in a failure.")
-@click.option(
-    "--bands",
-    type=click.Choice(("pointwise", "simultaneous")),
-    default="pointwise",
-    help="Level of each interval (pointwise, the default), or of all intervals of a series.",
-)
 @click.option("--target", metavar="METRIC=VALUE", help="Report samples and time to a quality.")
 @click.option(
     "--forecast",
@@ -149,7 +143,6 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     metavar="TIMES",
     help="Extrapolate fits to this multiple of the largest size; at most 2.",
 )
-@click.option("--force", is_flag=True, help="Allow --forecast above 2.")
 @click.option("--against", metavar="STUDY|FILE", help="Regression gate: not slower than this.")
 @path_option("--junit", help="Write the checks as JUnit XML.")
 def report(
@@ -245,7 +238,7 @@ def _report_options(
     from hpc_train.reports.write_report import default_options
     from hpc_train.scaling.report_options import SCREEN
 
-    names = ("wide", "allow_mixed", "bands", "forecast", "force", "against")
+    names = ("wide", "allow_mixed", "forecast", "against")
     report_options = default_options(output, form)
     size = paper_of(options["width"], title=not options["no_title"])
     if size != SCREEN and not report_options.figures:

@@ -23,7 +23,7 @@ from hpc_train.reports.point_and_series_names import (
 )
 from hpc_train.reports.report import COST
 from hpc_train.reports.value_format import Row, fixed, significant, with_limits
-from hpc_train.runs.expected_runs import ExpectedStudy, state_sizes
+from hpc_train.runs.expected_runs import state_sizes
 
 # Series with a line of their own; of more, the fastest one and the range of the others.
 MOST = 4
@@ -277,9 +277,7 @@ def _range(found: _Points, top: Row, others: Sequence[str]) -> Iterator[str]:
         yield f"{counted(lacking, 'other')} without a result at {found.named(top)}."
 
 
-def cost_lines(
-    points: Sequence[Row], fastest: Sequence[Row], study: ExpectedStudy
-) -> Iterator[str]:
+def cost_lines(points: Sequence[Row], fastest: Sequence[Row]) -> Iterator[str]:
     """Yield what a million samples or tokens cost at the fastest point and at the cheapest."""
     found = _Points(points, fastest)
     name = names(points)
@@ -291,9 +289,6 @@ def cost_lines(
         cheapest = min(known, key=lambda row: float(row[unit[0]]))
         counted_items = BASES[best["basis"]].counted
         text = f"a million {counted_items} take {significant(best[unit[0]], 3)} {unit[1]}"
-        if best["cost_per_million"] is not None:
-            money = significant(best["cost_per_million"], 3)
-            text += f" ({' '.join(filter(None, (money, study.currency)))})"
         text += f" at the fastest point, {name(best)}"
         if cheapest is not best:
             times = fixed(best[unit[0]] / cheapest[unit[0]], 2)

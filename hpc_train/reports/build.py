@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hpc_train.base.errors import HpcTrainError, ReportError
+from hpc_train.base.errors import HpcTrainError, ReportError, UnknownNameError
 from hpc_train.base.files import is_folder, is_regular, sha256_of
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression, Warmup
@@ -24,7 +24,6 @@ from hpc_train.reports.gates import check_lines as check_lines
 from hpc_train.reports.gates import open_checks as open_checks
 from hpc_train.reports.gates import unreadable_gates as unreadable_gates
 from hpc_train.reports.gates import without_result as without_result
-from hpc_train.reports.gates_and_price import site_reporting
 from hpc_train.reports.read_report_options import paper_of as paper_of
 from hpc_train.reports.read_report_options import target_of as target_of
 from hpc_train.reports.report import CAVEATS, Fact, Report
@@ -72,14 +71,14 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     if (benchmarks := _of_benchmarks(study, runs, inputs.records, options)) is not None:
         return _with_provenance(benchmarks, inputs, options)
     points = speedup_frame(runs, study)
-    laws = fits(points, options.forecast, force=options.force)
+    laws = fits(points, options.forecast)
     compared = fastest_frame(runs, points, study)
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
     report = with_strategies(report, study, strategy_rows(runs, inputs.records))
     nodes = node_frame(study, inputs.records)
     report = with_run_caveats(report, apart_points(runs, points), slow_runs(runs), points)
-    report = with_laws(report, laws, forecast=options.forecast is not None)
+    report = with_laws(report, laws, options.forecast)
     if options.target is not None:
         from hpc_train.reports.study_tables import with_target
         from hpc_train.scaling.time_to_accuracy_by_point import target_rows
@@ -201,32 +200,58 @@ RULE_WORDS = {
     "counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the job "
     "script."
 }
-SITE_UNKNOWN = "The gates, the price and the network of the site are not known: {why}."
+SITE_UNKNOWN = "The gates and the network of the site are not known: {why}."
 
 
 def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStudy:
-    """Return the study with options, gates, and the price of its site.
+    """Return the study with options, and the gates of its site.
 
-    The command line takes precedence over the study, and the study over the site. If the runs are
-    from several sites, no price is used.
+    The command line takes precedence over the study, and the study over the site.
     """
-    site, unknown = site_reporting(inputs.own)
+    of_site, unknown = site_gates(inputs.own)
     study = msgspec.structs.replace(
         inputs.study,
         site_unknown=inputs.study.site_unknown or unknown,
         allow_mixed=options.allow_mixed or inputs.study.allow_mixed,
-        bands=options.bands,
     )
-    gates = merged_gates(study.gates, site.gates)
+    gates = merged_gates(study.gates, of_site)
     if options.against is not None:
         tolerance = gates.regression.tolerance if gates.regression else 0.05
         regression = Regression(against=options.against, tolerance=tolerance)
         gates = msgspec.structs.replace(gates, regression=regression)
-    if study.price_per_gpu_hour is not None:
-        return msgspec.structs.replace(study, gates=gates)
-    return msgspec.structs.replace(
-        study, gates=gates, price_per_gpu_hour=site.price_per_gpu_hour, currency=site.currency
+    return msgspec.structs.replace(study, gates=gates)
+
+
+def site_gates(own: Sequence[Run]) -> tuple[Gates, str]:
+    """Return the gates of the runs' sites, if they are equal, and else why they are not known.
+
+    A profile may have been removed since: this is not an error here, but it must differ from a site
+    without gates.
+    """
+    # Foreign logs need no profiles.
+    from hpc_train.sites.load import load_site
+
+    places = sorted(
+        {
+            (run.manifest.plan.site, str(run.manifest.provenance.get("profile", "")))
+            for run in own
+            if run.manifest
+        }
     )
+    if own and not places:
+        return Gates(), f"run.json of {own[0].folder.run_id} cannot be read"
+    found = []
+    for name, file in places:
+        try:
+            found.append(load_site(file if is_regular(Path(file)) else name).value.report.gates)
+        except UnknownNameError:
+            return Gates(), f"there is no profile {name} on the search path"
+        except HpcTrainError as failure:
+            return Gates(), f"{name}: {failure.message}"
+    if any(gates != found[0] for gates in found):
+        names = ", ".join(f"{name} ({file})" for name, file in places)
+        return Gates(), f"the runs are from several sites with different gates: {names}"
+    return found[0] if found else Gates(), ""
 
 
 def merged_gates(*layers: Gates) -> Gates:

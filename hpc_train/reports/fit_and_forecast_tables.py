@@ -20,12 +20,16 @@ from hpc_train.reports.point_and_series_names import (
 from hpc_train.reports.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.study_tables import before_runs
 from hpc_train.reports.value_format import ABSENT, Row, significant, whole
-from hpc_train.scaling.scaling_fits import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Parameter
+from hpc_train.scaling.scaling_fits import LAW_NAMES, LEAST_SIZES, REACH, CurvePoint, Fit, Parameter
 
 LEAST_PLAIN = 1e-3
 NOT_SHOWN = "Laws that are not shown: "
 BEYOND = "beyond the measurements"
 MOST_REASONS = 8
+BEYOND_REACH = (
+    "Forecasts end at {reach:g} times the largest measured size instead of {forecast:g}: beyond, "
+    "they are not reliable; measure a larger size."
+)
 FORMULAS = (
     "Laws are fitted to the points' speedups at q times the baseline's resources: Amdahl S = L/(f "
     "+ (1-f)/q); Gustafson S = L(q - f'(q-1)); USL S = L q/(1 + a(q-1) + b q(q-1)). L is the law's "
@@ -35,7 +39,7 @@ FORMULAS = (
 )
 
 
-def with_laws(report: Report, laws: Sequence[Fit], *, forecast: bool = False) -> Report:
+def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None) -> Report:
     """Return the report with the law of each series, and with forecasts if requested.
 
     A note gives the laws that are not shown, with reasons. JSON has every law.
@@ -43,15 +47,17 @@ def with_laws(report: Report, laws: Sequence[Fit], *, forecast: bool = False) ->
     points = report.tables[0].records
     table = _laws(laws, points)
     tables, notes = [table], [*report.notes]
-    if forecast:
+    if forecast is not None:
         tables.append(_forecast(laws, points))
+        if forecast > REACH:
+            notes.append(BEYOND_REACH.format(forecast=forecast, reach=REACH))
     # Too few sizes are no result of a test.
     if table.rows or any(
         law.points and not law.refused.startswith(f"needs {LEAST_SIZES[law.law]} ") for law in laws
     ):
         refusals = _refusals(laws)
         notes += [FORMULAS, *_remarks(laws), *([f"{NOT_SHOWN}{refusals}."] if refusals else [])]
-    elif forecast:
+    elif forecast is not None:
         notes.append(f"no law is fitted: {_refusals(laws)}.")
     return msgspec.structs.replace(report, tables=before_runs(report, tables), notes=tuple(notes))
 

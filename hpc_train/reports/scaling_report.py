@@ -101,7 +101,7 @@ def _conditions(study: ExpectedStudy, points: Sequence[Row], confidence: float) 
         "declared": study.scaling,
         "confidence": confidence,
         "interval": f"{interval_words(points)}; the replicate is the run",
-        "bands": study.bands,
+        "bands": "pointwise",
         "warmup_steps": study.warmup.steps,
         "warmup_seconds": study.warmup.seconds,
         "gate_efficiency": study.gates.efficiency,
@@ -146,7 +146,7 @@ def _notes(
     if any(row["speedup"] is not None and not row["is_baseline"] for row in points):
         notes.append(RATIOS)
     if any(row["speedup_low"] is not None for row in points):
-        level, words = f"{study.bands} {level_word(confidence)}", interval_words(points)
+        level, words = f"pointwise {level_word(confidence)}", interval_words(points)
         notes.append(REPLICATE.format(confidence=level, interval=words))
     if any(row["step_time_s"] is not None and row["steps"] for row in points):
         notes.append(
@@ -234,7 +234,7 @@ def summary_lines(
         *flag_caveats(points, implausible=True),
         *guessed,
         f"{MEASURED}{'; '.join(part for part in measured if part)}.",
-        *cost_lines(points, fastest, study),
+        *cost_lines(points, fastest),
         *flag_caveats(points),
         *_unknown(runs, points),
     )

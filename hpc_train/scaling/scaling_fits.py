@@ -69,7 +69,7 @@ class Fit(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0
+REACH = 2.0
 CURVE_POINTS = 65
 # Published curves, continued one doubling by Amdahl: half miss by less than 1 %, the worst by 14 %.
 DOUBT_PER_DOUBLING = 0.05
@@ -85,9 +85,7 @@ PEAK = ((1, -1, 0), (0, 0, 1))
 _NOWHERE = np.empty(0, dtype=np.int64)
 
 
-def fits(
-    points: pd.DataFrame, forecast: float | None = None, *, force: bool = False
-) -> tuple[Fit, ...]:
+def fits(points: pd.DataFrame, forecast: float | None = None) -> tuple[Fit, ...]:
     """Fit Amdahl's, Gustafson's and Gunther's laws to each series of a point table.
 
     Weak scaling has Gustafson's law, all other Amdahl's; Gunther's USL is fitted to both. A law is
@@ -95,9 +93,15 @@ def fits(
     other one fits better.
 
     Raises:
-        ReportError: a forecast beyond twice the largest measured size, without `force`.
+        ReportError: a forecast below the largest measured size.
     """
-    reach = _reach(forecast, force=force)
+    if forecast is not None and not forecast >= 1:
+        raise ReportError(
+            f"a forecast of {forecast:g} times the largest measured size; allowed is 1 to "
+            f"{REACH:g}",
+            f"--forecast {REACH:g}",
+        )
+    reach = min(forecast or REACH, REACH)
     weak = set(points["series"][points["regime"] == "weak"])
     usable = points[points["regime"] != "mixed"]
     usable = usable[_countable(usable["ideal"]) & _countable(usable["speedup"])]
@@ -136,24 +140,6 @@ def fits(
                 each.append(_fit(str(series), law, own, reach))
         found += selected(tuple(each))
     return tuple(found)
-
-
-def _reach(forecast: float | None, *, force: bool) -> float:
-    if forecast is None:
-        return REACH
-    if not 1 <= forecast <= MOST_REACH:
-        raise ReportError(
-            f"a forecast of {forecast:g} times the largest measured size; allowed is 1 to "
-            f"{REACH:g}, and with --force to {MOST_REACH:g}",
-            f"--forecast {REACH:g}",
-        )
-    if forecast > REACH and not force:
-        raise ReportError(
-            f"a forecast of {forecast:g} times the largest measured size; beyond {REACH:g} times, "
-            "forecasts are not reliable",
-            f"measure a larger size, or force it: --forecast {forecast:g} --force",
-        )
-    return forecast
 
 
 def _fit(series: str, law: Law, own: FittedSizes, reach: float) -> Fit:
@@ -250,14 +236,9 @@ def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
 
 
 def _notes(own: FittedSizes, reach: float) -> tuple[str, ...]:
-    notes = []
-    if reach > TRUSTED_REACH:
-        notes.append(f"not reliable: extrapolated to {reach:g} times the largest measured size")
-    elif reach > REACH:
-        notes.append(f"extrapolated to {reach:g} times the largest measured size")
     if reach > 1 and own.on_one_node.all():
-        notes.append("measured on one node: the network between nodes is not included")
-    return tuple(notes)
+        return ("measured on one node: the network between nodes is not included",)
+    return ()
 
 
 # No machine is larger; products of six such numbers are still numbers.

@@ -134,20 +134,14 @@ def with_profile(run: Run, file: Path) -> Run:
     )
 
 
-def test_the_site_has_gates_and_a_price_unless_the_runs_are_of_two(tmp_path: Path) -> None:
+def test_the_site_has_gates_below_those_of_the_study(tmp_path: Path) -> None:
     text = find_profile("local").read_text()
-    said = "report: {gates: {efficiency: 0.7}, price_per_gpu_hour: 2.5, currency: EUR}\n"
-    (tmp_path / "local.yaml").write_text(text + said)
-    runs = runs_below(STUDY)[:2]
-    own = [with_profile(run, tmp_path / "local.yaml") for run in runs]
+    (tmp_path / "local.yaml").write_text(text + "report: {gates: {efficiency: 0.7}}\n")
+    own = [with_profile(run, tmp_path / "local.yaml") for run in runs_below(STUDY)[:2]]
     of_site = ReportInputs(study=study([]), records=record_arrays([]), own=tuple(own))
-    found = with_site_gates(of_site, ReportOptions())
-    assert (found.gates.efficiency, found.price_per_gpu_hour, found.currency) == (0.7, 2.5, "EUR")
+    assert with_site_gates(of_site, ReportOptions()).gates.efficiency == 0.7
     stricter = msgspec.structs.replace(of_site, study=study([], efficiency=0.9))
     assert with_site_gates(stricter, ReportOptions()).gates.efficiency == 0.9
-    mixed = (own[0], with_profile(runs[1], tmp_path / "other.yaml"))
-    of_two = msgspec.structs.replace(of_site, own=mixed)
-    assert with_site_gates(of_two, ReportOptions()).price_per_gpu_hour is None
 
 
 def of_site(tmp_path: Path, *texts: str | None) -> ReportInputs:

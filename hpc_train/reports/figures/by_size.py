@@ -142,14 +142,14 @@ def draw_means(
     """Draw the marks of means or medians, shifted by points of the page, with rings for flags."""
     if not marks:
         return
-    look = {"transform": shifted(axes, shift), "zorder": ABOVE, "clip_on": False}
+    look: dict[str, Any] = {"transform": shifted(axes, shift), "zorder": ABOVE, "clip_on": False}
     (artist,) = axes.plot(
         *_xy(marks), style.marker, color=style.colour, ms=style.points, mec="white", mew=0.6, **look
     )
     _keep(canvas, artist, marks)
     flagged = [dot for dot in marks if "flags" in dot.row]
     if flagged:
-        ring = {"mfc": "none", "mec": BLACK, "mew": 1.2, "ms": style.points + RING}
+        ring: dict[str, Any] = {"mfc": "none", "mec": BLACK, "mew": 1.2, "ms": style.points + RING}
         axes.plot(*_xy(flagged), "o", **ring, **look)
 
 
@@ -288,10 +288,10 @@ def _draw_rates(canvas: Canvas, panels: Panels, plot: PlotData) -> int:
         size_axis(axes, plot.sizes)
         log_axis(axes, "y", heights, ROOM if hollow else MARGIN)
         if not heights:
-            where = {"transform": axes.transAxes, "ha": "center", "color": GREY}
+            where: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "color": GREY}
             axes.text(0.5, 0.5, "nothing to draw", **where)
-    expected = sum(bool(row["n_ok"] or not row["size"]) for row in plot.points)
-    return expected - sum(row.get("drawn") == "mean" for row in canvas.rows)
+    left_out = sum(bool(row["n_ok"] or not row["size"]) for row in plot.points)
+    return left_out - [row.get("drawn") for row in canvas.rows].count("mean")
 
 
 def _shown_basis(points: Sequence[Row]) -> str:
@@ -365,16 +365,16 @@ def _efficiency(row: Row) -> Value | None:
     return Value(value, f"{value:.1f} % of ideal")
 
 
-def _percent(row: Row, name: str) -> list[float | None]:
+def _percent(row: Row, name: str) -> tuple[float | None, float | None]:
     """Return the limits of a share in percent."""
-    ends = (row.get(f"{name}_{end}") for end in ("low", "high"))
-    return [None if end is None else 100 * end for end in ends]
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    return None if low is None else 100 * low, None if high is None else 100 * high
 
 
 def _gate_entry(plot: PlotData) -> list[LegendEntry]:
     gate = plot.study.gates.efficiency
-    known = gate is not None
-    return [(sample(color=BLACK, lw=1.4), f"gate: {gate * 100:g} % of ideal")] if known else []
+    words = "" if gate is None else f"gate: {gate * 100:g} % of ideal"
+    return [(sample(color=BLACK, lw=1.4), words)] if words else []
 
 
 def draw_karp_flatt(plot: PlotData) -> Canvas | None:

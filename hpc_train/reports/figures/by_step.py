@@ -125,7 +125,7 @@ def _draw_steps(canvas: Canvas, panels: Panels, label: str, unit: Callable[[Row]
             p05, p25, p75, p95 = (
                 [dot.row[p] for dot in boxes] for p in ("p05", "p25", "p75", "p95")
             )
-            look = {"color": style.colour, "transform": shifted(axes, style.beside)}
+            look: dict[str, Any] = {"color": style.colour, "transform": shifted(axes, style.beside)}
             if boxes:
                 axes.vlines(where, p05, p95, lw=1.2, **look)
                 axes.vlines(where, p25, p75, lw=width, alpha=0.45, **look)
@@ -180,7 +180,7 @@ def _draw_bars(canvas: Canvas, axes: Axes, rows: Sequence[Row]) -> None:
         heights = shares.get(key, rest)
         if not any(heights):
             continue
-        look = {"color": colour, "hatch": hatch, "edgecolor": "white", "lw": 0.8}
+        look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "lw": 0.8}
         bars = axes.bar(where, heights, BAR, bottom, **look)
         for i, height, bar in zip(where, heights, bars, strict=True):
             canvas.explain(bar, [one_line(f"{place(rows[i])}: {name} {height:.1f} %")])

@@ -217,7 +217,7 @@ def heading_lines(plot: PlotData, left_out: int = 0, *, runs: bool = True) -> st
     parts += [f"{few} a point" if len(counts) == 1 else f"{few}{whole(counts[-1])} runs a point"]
     if any(row[f"{name}_low"] is not None for row in plot.points for name in WITH_INTERVAL):
         level = f"{plot.points[0]['confidence'] * 100:g} %"
-        parts.append(f"{plot.study.bands} {level} intervals")
+        parts.append(f"pointwise {level} intervals")
     else:
         parts.append("no intervals")
     if left_out:
@@ -265,7 +265,14 @@ def ideal_entry() -> LegendEntry:
 
 def hollow_entry(plot: PlotData) -> list[LegendEntry]:
     """Return the entry for hollow markers, if there are any."""
-    look = {"ls": "none", "marker": "o", "mfc": "none", "mec": GREY, "mew": 1.4, "ms": 7}
+    look: dict[str, Any] = {
+        "ls": "none",
+        "marker": "o",
+        "mfc": "none",
+        "mec": GREY,
+        "mew": 1.4,
+        "ms": 7,
+    }
     there = any(row["size"] and not row["n_ok"] for row in plot.points)
     return [(sample(**look), "hollow: no run with a result")] if there else []
 
@@ -356,7 +363,13 @@ def _name_lines(canvas: Canvas, plot: PlotData) -> bool:
     for axes in panels[-1:] if longest > SHORT else panels:
         last = {style: (x[-1], y[-1]) for own, style, x, y in canvas.lines if own is axes}
         for style, end in last.items():
-            look = {"arrowstyle": "-", "color": style.colour, "lw": 0.6, "shrinkA": 1, "shrinkB": 3}
+            look: dict[str, Any] = {
+                "arrowstyle": "-",
+                "color": style.colour,
+                "lw": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 3,
+            }
             # For the layout; `spread_labels` puts it in its place.
             label = axes.annotate(
                 names[style.series], end, xytext=(1.03, 0.5), textcoords="axes fraction",

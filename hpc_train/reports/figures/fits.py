@@ -110,7 +110,8 @@ def _draw_law(canvas: Canvas, axes: Axes, law: Fit, base: float) -> list[float]:
         if p.low is not None and p.high is not None and p.low > 0
     ]
     if band:
-        axes.fill_between(*zip(*band, strict=True), color=colour, alpha=0.15, lw=0)
+        xs, lows, highs = zip(*band, strict=True)
+        axes.fill_between(xs, lows, highs, color=colour, alpha=0.15, lw=0)
     about = {"quantity": axes.get_ylabel(), "drawn": law.law, "series": law.series}
     canvas.rows += (
         about
