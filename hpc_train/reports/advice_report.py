@@ -61,7 +61,7 @@ def advice_report(
     links, sources = crossed_links_tables(ranks, machine), _known_values(program, machine, measured)
     return Report(
         title=f"{program.name} on {machine.site}, {machine.partition} ({gpu})",
-        summary=(advice.one_rank, advice.recommended, *advice.choices, advice.limit),
+        summary=(advice.one_rank, advice.recommended, advice.limit),
         tables=(_rows(advice.rows, machine), *links, sources),
         notes=tuple(notes),
         name=program.name,
