@@ -312,16 +312,14 @@ def compare(
 
     need("hpctrain compare", "report")
     from hpc_train.jobs.log_selection import Search
-    from hpc_train.reports.compare import CompareOptions
     from hpc_train.reports.compare import compare as compared
     from hpc_train.reports.write_report import check_format
 
     check_format(form, output)
     show_warnings()
     search = Search(root=results, form=parser, points=points, allow_failed=allow_failed)
-    options = CompareOptions(min_effect=min_effect, allow_mixed=allow_mixed)
     with busy("reading results"):
-        comparison = compared(a, b, search, options)
+        comparison = compared(a, b, search, min_effect, allow_mixed)
     show_report(comparison.report, form, output)
     if check:
         _check_sides(comparison)

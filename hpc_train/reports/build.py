@@ -54,10 +54,9 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         ReportError: the runs contradict what the study declares.
     """
     from hpc_train.reports.caveats import with_run_caveats
-    from hpc_train.reports.fit_and_forecast_tables import with_laws
     from hpc_train.reports.scaling_report import scaling_report
-    from hpc_train.reports.strategy_tables import with_strategies
     from hpc_train.reports.table_layout import all_columns
+    from hpc_train.reports.tables import with_laws, with_strategies
     from hpc_train.scaling.caveats import apart_points, slow_runs
     from hpc_train.scaling.fastest_series import fastest_frame
     from hpc_train.scaling.scaling_fits import fits
@@ -80,7 +79,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     report = with_run_caveats(report, apart_points(runs, points), slow_runs(runs), points)
     report = with_laws(report, laws, options.forecast)
     if options.target is not None:
-        from hpc_train.reports.study_tables import with_target
+        from hpc_train.reports.tables import with_target
         from hpc_train.scaling.time_to_accuracy_by_point import target_rows
 
         report = with_target(

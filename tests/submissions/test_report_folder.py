@@ -25,7 +25,7 @@ from hpc_train.reports.build import (
     unreadable_gates,
     with_site_gates,
 )
-from hpc_train.reports.compare import CompareOptions, compare
+from hpc_train.reports.compare import compare
 from hpc_train.reports.gates import verdicts_of
 from hpc_train.reports.report import Fact
 from hpc_train.reports.report_inputs import ReportInputs, mlperf_notes, report_inputs
@@ -429,7 +429,7 @@ def stored(path: Path, nodes: Sequence[str]) -> str:
 
 
 def caveats(a: str, b: str) -> list[str]:
-    found = compare(a, b, Search(root=Path("runs")), CompareOptions()).report
+    found = compare(a, b, Search(root=Path("runs"))).report
     return [line for line in found.summary if "share no node" in line]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.base.metrics import BASIS_COLUMNS
 from hpc_train.reports.point_and_series_names import SizeUnit, size_unit
-from hpc_train.reports.study_tables import OK
+from hpc_train.reports.report import OK
 from hpc_train.reports.value_format import Row, plain_rows
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.report_options import SCREEN, Paper
