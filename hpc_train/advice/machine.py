@@ -22,8 +22,7 @@ class MachineSize(Value, frozen=True, kw_only=True):
 
     Memory of a GPU in GiB, from its smallest variant to its largest; `peak_tflops` by precision;
     bandwidths in GB/s in one direction: `gpu_link` of one GPU to its neighbours, `node_link` of all
-    adapters of a node together; the nodes of a leaf switch or a block of Slurm's topology, one of
-    which is known at most. `sources` are the name of each value and where it comes from.
+    adapters of a node together. `sources` are the name of each value and where it comes from.
     """
 
     site: str
@@ -36,8 +35,6 @@ class MachineSize(Value, frozen=True, kw_only=True):
     peak_tflops: dict[str, float] = {}
     gpu_link: float | None = None
     node_link: float | None = None
-    nodes_per_switch: int | None = None
-    nodes_per_block: int | None = None
     max_nodes: int | None = None
     max_gpus: int | None = None
     sources: dict[str, str] = {}
@@ -102,8 +99,6 @@ def _of_profile(
         "gpu": found.gpu_model or found.gpu_type or "",
         "peak_tflops": found.gpu_peak_tflops,
         "node_link": _node_link(found),
-        "nodes_per_switch": found.nodes_per_switch,
-        "nodes_per_block": None if found.nodes_per_switch else found.nodes_per_block,
         "max_nodes": found.max_nodes or found.nodes,
         "max_gpus": found.max_gpus,
     }
@@ -111,8 +106,6 @@ def _of_profile(
         "gpus_per_node": "gpus_per_node",
         "peak_tflops": "gpu_peak_tflops",
         "node_link": "nics_per_node",
-        "nodes_per_switch": "nodes_per_switch",
-        "nodes_per_block": "nodes_per_block",
     }
     sources = {
         name: site.near(f"partitions.{index}.{key}") for name, key in keys.items() if values[name]

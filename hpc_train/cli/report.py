@@ -351,7 +351,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="One format of --list.",
 )
-@click.option("--parser", "former", hidden=True, help="Former name of --format.")
 @pattern_options
 @click.option(
     "--prefix", default="", metavar="REGEX", help="Regex of line prefixes: (?P<rank>), local, host."
@@ -368,7 +367,6 @@ def collect(
     results: Path,
     output: Path | None,
     form: str,
-    former: str | None,
     regexes: tuple[str, ...],
     scope: StatedScope,
     prefix: str,
@@ -385,13 +383,13 @@ def collect(
     from hpc_train.reports.collect import check_ending, collection, formats_text, with_patterns
 
     if listing:
-        click.echo(formats_text(former or form), nl=False)
+        click.echo(formats_text(form), nl=False)
         return
     if not paths:
         raise click.UsageError("name a log, a folder of logs, a run or a study")
     if output is not None:
         check_ending(output)
-    search = Search(root=results, form=former or form, prefix=prefix, cache=cache)
+    search = Search(root=results, form=form, prefix=prefix, cache=cache)
     search = with_patterns(search, regexes, scope)
     with busy("finding logs"):
         found = collection(paths, search)

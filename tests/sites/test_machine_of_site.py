@@ -23,7 +23,6 @@ partitions:
     gpu_model: A100-SXM-64GB
     nics_per_node: 2
     nic_gbps: 200
-    nodes_per_switch: 16
     max_nodes: 8
   - {name: own, gpus_per_node: 2, gpu_model: NEW9, gpu_peak_tflops: {bf16: 100}}
 """
@@ -40,8 +39,6 @@ def test_profile_and_data_sheet(path: str) -> None:
     assert (found.least_gib, found.most_gib, found.gpu_link) == (64, 64, 300)
     assert (found.node_link, found.max_nodes, found.peak_tflops["bf16"]) == (50, 8, 312)
     assert found.sources["most_gib"] == "the vendor's data sheet of A100-SXM-64GB"
-    assert (found.nodes_per_switch, found.nodes_per_block) == (16, None)
-    assert found.sources["nodes_per_switch"] == f"{path}:13"
     assert found.sources["gpus_per_node"] == f"{path}:9"
 
 
