@@ -33,7 +33,9 @@ from hpc_train.api.blocks import (
 from hpc_train.base.errors import ArgumentError
 from hpc_train.base.extras import need
 from hpc_train.jobs.log_selection import Search
-from hpc_train.reports.build import build_report, open_checks, target_of, without_result
+from hpc_train.reports.build import build_report
+from hpc_train.reports.gates import open_checks, without_result
+from hpc_train.reports.read_report_options import target_of
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs, sizes_in_order
 from hpc_train.reports.write_report import (
     check_format,

@@ -163,7 +163,8 @@ def report(
 
     need("hpctrain report", "report")
     from hpc_train.cli.output import busy
-    from hpc_train.reports.build import build_report, without_result
+    from hpc_train.reports.build import build_report
+    from hpc_train.reports.gates import without_result
     from hpc_train.reports.report_inputs import report_inputs
     from hpc_train.reports.write_report import check_format, write_checks
 
@@ -234,7 +235,7 @@ def _report_options(
     import msgspec
 
     from hpc_train.base.errors import StoreError
-    from hpc_train.reports.build import paper_of, target_of
+    from hpc_train.reports.read_report_options import paper_of, target_of
     from hpc_train.reports.write_report import default_options
     from hpc_train.scaling.report_options import SCREEN
 
@@ -254,7 +255,7 @@ def _report_options(
 
 
 def _check(built: Report) -> None:
-    from hpc_train.reports.build import check_lines, unreadable_gates
+    from hpc_train.reports.gates import check_lines, unreadable_gates
 
     for line in check_lines(built):
         click.echo(plain(f"check: {line}"), err=True)
