@@ -195,14 +195,16 @@ def report(
 def _search(results: Path, options: Mapping[str, Any]) -> Search:
     import msgspec
 
+    from hpc_train.jobs.log_selection import Search
     from hpc_train.reports.collect import with_patterns
-    from hpc_train.reports.report_inputs import selection, sizes_in_order
+    from hpc_train.reports.read_report_options import exclusions
+    from hpc_train.reports.report_inputs import sizes_in_order
 
-    search = selection(
-        results,
+    search = Search(
+        root=results,
         form=options["parser"],
         points=options["points"],
-        exclude=options["exclude"],
+        excluded=exclusions(options["exclude"]),
         allow_failed=options["allow_failed"],
     )
     search = with_patterns(search, options["regexes"], options["scope"])

@@ -18,7 +18,7 @@ from hpc_train.base.quantities import (
     quantity_text,
     range_text,
 )
-from hpc_train.reports.report import Cell, Column, Report, ReportTable
+from hpc_train.reports.report import Cell, Column, Report, ReportTable, Shown, table_of
 from hpc_train.reports.value_format import ABSENT
 
 _GIB = 2.0**30
@@ -70,19 +70,19 @@ def advice_report(
 
 
 def _rows(rows: Sequence[AdviceRow], machine: MachineSize) -> ReportTable:
-    unit = "GPUs" if machine.gpus_per_node else "ranks"
+    unit = "GPU" if machine.gpus_per_node else "rank"
     columns = (
-        Column(key="strategy", heading="strategy", align="left"),
-        Column(key="ranks", heading=unit),
-        Column(key="nodes", heading="nodes", drop=1),
-        Column(key="memory", heading=f"memory\n[GiB/{unit[:-1]}]"),
-        Column(key="fits", heading="fits", align="left", drop=5),
-        Column(key="sent", heading="sent in\na step", drop=2),
-        Column(key="step", heading="step"),
-        Column(key="speedup", heading="speedup", drop=8),
-        Column(key="end", heading="time", drop=7),
-        Column(key="gpu_hours", heading=f"{unit[:-1]} time", drop=6),
-        Column(key="verdict", heading="verdict", align="left", prose=True),
+        Column("strategy", "strategy", "left"),
+        Column("ranks", f"{unit}s"),
+        Column("nodes", "nodes", drop=1),
+        Column("memory", f"memory\n[GiB/{unit}]"),
+        Column("fits", "fits", "left", drop=5),
+        Column("sent", "sent in\na step", drop=2),
+        Column("step", "step"),
+        Column("speedup", "speedup", drop=8),
+        Column("end", "time", drop=7),
+        Column("gpu_hours", f"{unit} time", drop=6),
+        Column("verdict", "verdict", "left", prose=True),
     )
     cells = [_cells(row) for row in rows]
     known = [n for n, _ in enumerate(columns) if any(row[n].text != ABSENT for row in cells)]
@@ -91,27 +91,28 @@ def _rows(rows: Sequence[AdviceRow], machine: MachineSize) -> ReportTable:
         columns=tuple(columns[n] for n in known),
         rows=tuple(tuple(row[n] for n in known) for row in cells),
         key="rows",
-        records=tuple(_record(row) for row in rows),
+        records=tuple(map(_record, rows)),
     )
 
 
-def _cells(row: AdviceRow) -> tuple[Cell, ...]:
+def _cells(row: AdviceRow) -> list[Cell]:
+    """Return text and value of each column."""
     memory = row.memory.whole.times(1 / _GIB) if row.memory is not None else None
-    step = bounds_text(row.step, TIME)
     verdict = (f"{row.verdict}: {row.reason}" if row.reason else row.verdict) + row.assuming
-    return (
-        Cell(text=row.strategy, value=row.strategy),
-        Cell(text=str(row.ranks), value=row.ranks),
-        Cell(text=str(row.nodes), value=row.nodes),
-        _bounds_cell(memory),
-        Cell(text=_WORDS[row.fits], value=row.fits),
-        Cell(text=ABSENT if row.sent is None else quantity_text(row.sent, BYTES), value=row.sent),
-        Cell(text=f"{step} measured" if row.measured else step, value=_ends(row.step)),
-        _bounds_cell(row.speedup),
-        _bounds_cell(row.end, TIME),
-        _bounds_cell(row.gpu_hours, hours_of("")),
-        Cell(text=verdict, value=row.verdict),
+    found = (
+        (row.strategy, row.strategy),
+        (str(row.ranks), row.ranks),
+        (str(row.nodes), row.nodes),
+        (bounds_text(memory), _ends(memory)),
+        (_WORDS[row.fits], row.fits),
+        (ABSENT if row.sent is None else quantity_text(row.sent, BYTES), row.sent),
+        (bounds_text(row.step, TIME) + " measured" * row.measured, _ends(row.step)),
+        (bounds_text(row.speedup), _ends(row.speedup)),
+        (bounds_text(row.end, TIME), _ends(row.end)),
+        (bounds_text(row.gpu_hours, hours_of("")), _ends(row.gpu_hours)),
+        (verdict, row.verdict),
     )
+    return [Cell(text=text, value=value) for text, value in found]
 
 
 def bounds_text(bounds: Range | None, units: Units = NUMBER) -> str:
@@ -123,10 +124,6 @@ def bounds_text(bounds: Range | None, units: Units = NUMBER) -> str:
 
 def _ends(bounds: Range | None) -> dict[str, float | None] | None:
     return None if bounds is None else {"low": bounds.low, "high": bounds.high}
-
-
-def _bounds_cell(bounds: Range | None, units: Units = NUMBER) -> Cell:
-    return Cell(text=bounds_text(bounds, units), value=_ends(bounds))
 
 
 def _record(row: AdviceRow) -> dict[str, Any]:
@@ -163,25 +160,13 @@ def _known_values(
         for name, source in subject.sources.items()
     ]
     steps = [("step [s]", one.seconds, one.source) for one in measured]
-    rows = [
-        (Cell(text=name, value=name), Cell(text=_text(value), value=value),
-         Cell(text=source, value=source))
-        for name, value, source in (*known, *steps)
-    ]  # fmt: skip
-    return ReportTable(
-        title="What is known",
-        columns=(
-            Column(key="name", heading="value", align="left"),
-            Column(key="value", heading="", align="left", prose=True),
-            Column(key="source", heading="from", align="left", prose=True),
-        ),
-        rows=tuple(rows),
-        key="sources",
-        records=tuple(
-            {"name": name.value, "value": value.value, "source": source.value}
-            for name, value, source in rows
-        ),
-    )
+    rows = [{"name": name, "value": v, "source": source} for name, v, source in (*known, *steps)]
+    columns: list[Shown] = [
+        (Column("name", "value", "left"), lambda row: str(row["name"])),
+        (Column("value", "", "left", prose=True), lambda row: _text(row["value"])),
+        (Column("source", "from", "left", prose=True), lambda row: str(row["source"])),
+    ]
+    return table_of("What is known", "sources", columns, rows)
 
 
 def _text(value: Any) -> str:

@@ -29,6 +29,7 @@ from hpc_train.base.processes import python_command, run
 from hpc_train.base.quantities import TIME, Range, quantity_text, range_text
 from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import nearest_file
+from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.operations import FLOPS, PARAMETERS
 from hpc_train.jobs.points_of_file import points_of
 from hpc_train.jobs.read_job import site_name
@@ -206,13 +207,13 @@ def _steps(
     """Return the steps and conditions of one result, only of the runs of `programs` if given."""
     # Advice without earlier results needs no pandas.
     need("hpctrain advise with earlier results", "report")
-    from hpc_train.reports.report_inputs import report_inputs, selection
+    from hpc_train.reports.report_inputs import report_inputs
     from hpc_train.scaling.runs import run_frame
     from hpc_train.scaling.speedup import speedup_frame
     from hpc_train.scaling.split_series import separated
     from hpc_train.scaling.strategy_comparison import common_conditions, measured_steps
 
-    inputs = report_inputs([word], selection(results))
+    inputs = report_inputs([word], Search(root=results))
     elsewhere = sorted({run.manifest.plan.site for run in inputs.own if run.manifest} - {site})
     if programs is not None and elsewhere:
         raise PlanError(f"its runs are from {', '.join(elsewhere)}", f"--measured {word}")

@@ -42,7 +42,7 @@ from hpc_train.nccl.transport import (
     site_network,
     transport_notes,
 )
-from hpc_train.reports.read_report_options import exclusions, without
+from hpc_train.reports.read_report_options import without
 from hpc_train.reports.study_runs import study_runs
 from hpc_train.runs.conditions import conditions_of
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy, undeclared
@@ -56,28 +56,6 @@ if TYPE_CHECKING:
     from hpc_train.scaling.record_arrays import RecordArrays
 
 _log = logging.getLogger(__name__)
-
-
-def selection(
-    root: Path,
-    *,
-    form: str = "auto",
-    points: Path | None = None,
-    exclude: Sequence[str] = (),
-    allow_failed: bool = False,
-) -> Search:
-    """Return the runs and logs of a report; `exclude` has words like `1-srun-r2=node 3 was down`.
-
-    Raises:
-        SpecError: an exclusion without a reason.
-    """
-    return Search(
-        root=root,
-        form=form,
-        points=points,
-        excluded=exclusions(exclude),
-        allow_failed=allow_failed,
-    )
 
 
 # Words of a command that a next one repeats.
