@@ -109,15 +109,13 @@ class AdviceRow(Value, frozen=True, kw_only=True):
 class Advice(Value, frozen=True, kw_only=True):
     """The rows, the first and the last line, and the strategies that cannot run, with reasons.
 
-    `choices` are the cheapest size in time and the fastest within the budget; `not_forecast` are
-    the reasons why measured strategies have no forecast.
+    `not_forecast` are the reasons why measured strategies have no forecast.
     """
 
     rows: tuple[AdviceRow, ...]
     one_rank: str
     recommended: str
     limit: str
-    choices: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     missing: tuple[str, ...] = ()
     not_forecast: tuple[str, ...] = ()

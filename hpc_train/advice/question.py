@@ -20,8 +20,6 @@ class Question(Value, frozen=True, kw_only=True):
     machine: MachineSize
     sizes: tuple[int, ...]
     measured: tuple[MeasuredStep, ...] = ()
-    deadline_s: float | None = None
-    budget_gpu_hours: float | None = None
 
     @property
     def baseline(self) -> MeasuredStep | None:

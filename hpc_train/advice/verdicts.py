@@ -6,19 +6,18 @@ comes first; of the strategies that fit, the first in the order of preference ne
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from hpc_train.advice.advice import Advice, AdviceRow, RankMemory
-from hpc_train.advice.machine import MOST_RANKS, MachineSize
+from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize
 from hpc_train.advice.question import DATA_PARALLEL, Question, request_of
 from hpc_train.advice.rank_memory import rank_memory
-from hpc_train.advice.rows import CHECKPOINTED, DATA_KEEPS_UP, fits, make_rows
-from hpc_train.advice.step_time import compute_time, forecast_refusals, model_flops_utilisation
-from hpc_train.base.quantities import TIME, Range, hours_of, quantity_text, range_text
+from hpc_train.advice.rows import CHECKPOINTED, fits, make_rows
+from hpc_train.advice.step_time import forecast_refusals, model_flops_utilisation
+from hpc_train.base.quantities import range_text
 
 FITS = "fits"
 # Below this efficiency the added GPUs are not worth it: the gate of most centres.
@@ -36,7 +35,7 @@ def advise(question: Question) -> Advice:
     question, taken = _plausible(question)
     rows, refused = make_rows(question)
     judged = tuple(_judged(row, rows, question) for row in rows)
-    fitting = [row for row in judged if row.verdict == FITS and in_limits(row, question)]
+    fitting = [row for row in judged if row.verdict == FITS]
     best = min(fitting, key=lambda row: (row.ranks, _preference(row)), default=None)
     if best is not None:
         done = replace(best, verdict="recommended")
@@ -46,7 +45,6 @@ def advise(question: Question) -> Advice:
         one_rank=_one_rank(judged, question, refused.get("single", "it is not among the sizes")),
         recommended=_said(best, judged, question),
         limit=_limit(judged, question),
-        choices=tuple(choices(judged, question)),
         refused=tuple(refused.items()),
         missing=(*taken, *missing(question)),
         not_forecast=tuple(dict.fromkeys(forecast_refusals(rows, question))),
@@ -119,10 +117,6 @@ def _refusals(row: AdviceRow, question: Question) -> Iterator[tuple[str, str]]:
                 "not worth it",
                 f"efficiency below {100 * WORTH:.0f} %, even if all traffic is hidden",
             )
-    if beyond(row.end, question.deadline_s):
-        yield "too late", f"the deadline is {deadline_text(question)}"
-    if beyond(row.gpu_hours, question.budget_gpu_hours):
-        yield "too expensive", f"the budget is {budget_text(question)}"
 
 
 def _simpler(row: AdviceRow, rows: Sequence[AdviceRow]) -> AdviceRow | None:
@@ -200,9 +194,18 @@ def _said(best: AdviceRow | None, rows: Sequence[AdviceRow], question: Question)
         where = f"{best.strategy} on {question.counted(best.ranks)}"
         return f"Recommended: {where}{how}{best.assuming}."
     # A size that may fit is no recommendation: whoever starts it must know that it may fail.
-    may = [row for row in rows if row.verdict in ("may fit", "possible")]
-    tried = [row for row in may if in_limits(row, question)]
-    return first_to_try(tried, question) if tried else no_choice(rows, question)
+    if may := [row for row in rows if row.verdict in ("may fit", "possible")]:
+        return first_to_try(may, question)
+    fitting = [row for row in rows if row.fits != "no" or row.change]
+    if not fitting:
+        unit = "GPU" if question.machine.gpus_per_node else "rank"
+        return f"No strategy fits at these sizes: ask for more {unit}s (--gpus)."
+    certain = [row for row in fitting if row.fits == "yes" or row.change]
+    certain = [row for row in certain if row.verdict != "not needed"]
+    row = min(certain or fitting, key=lambda row: row.ranks)
+    where = f"{row.strategy} on {question.counted(row.ranks)}"
+    fits = "fits, but is" if certain else "is"
+    return f"No size is recommended: {where} {fits} {row.verdict} ({row.reason})."
 
 
 def _limit(rows: Sequence[AdviceRow], question: Question) -> str:
@@ -327,147 +330,3 @@ def _of_machine(machine: MachineSize) -> Iterator[str]:
         yield f"the memory of the GPU ({machine.gpu or 'no gpu_model in the profile'})"
     if not machine.node_link:
         yield "the speed of the network: nics_per_node and nic_gbps of the partition"
-
-
-# A size below the usual efficiency may still be the fastest that is paid for.
-_CHOSEN = ("fits", "recommended", "not worth it")
-
-
-def choices(rows: Sequence[AdviceRow], question: Question) -> Iterator[str]:
-    """Yield a sentence for each limit that is asked for and certainly met by a row.
-
-    A row counts by its upper bounds: what it takes at most.
-    """
-    known = [row for row in rows if row.verdict in _CHOSEN and _fits(row) and _both(row)]
-    deadline, budget = question.deadline_s, question.budget_gpu_hours
-    if deadline is not None:
-        in_time = [row for row in known if _most(row.end) <= deadline]
-        yield from _best(in_time, lambda row: _most(row.gpu_hours), "Cheapest in time", question)
-    if budget is not None:
-        paid = [row for row in known if _most(row.gpu_hours) <= budget]
-        yield from _best(paid, lambda row: _most(row.end), "Fastest within the budget", question)
-
-
-def no_choice(rows: Sequence[AdviceRow], question: Question) -> str:
-    """Return why no row is recommended: none fits, none can meet the limits, or none surely does.
-
-    Only a lower bound beyond a limit makes it impossible to meet. A row that fits and meets the
-    limits may have another reason against it.
-    """
-    fitting = [row for row in rows if row.fits != "no" or row.change]
-    if not fitting:
-        return f"No strategy fits at these sizes: ask for more {_unit(question)}s (--gpus)."
-    certain = [row for row in fitting if _fits(row) and row.verdict != "not needed"]
-    met = [row for row in certain if in_limits(row, question)]
-    limits = list(_limits(question))
-    if met or not limits:
-        row = min(met or fitting, key=lambda row: row.ranks)
-        where = f"{row.strategy} on {question.counted(row.ranks)}"
-        fits = "fits, but is" if met else "is"
-        return f"No size is recommended: {where} {fits} {row.verdict} ({row.reason})."
-    asked = " and ".join(f"the {limit}" for limit in limits)
-    if all(_impossible(row, question) for row in fitting):
-        least = _ends_of(fitting, question, lambda bounds: bounds.low)
-        sizes = f"up to {question.counted(max(question.sizes))}"
-        return f"No size {sizes} can meet {asked}: it takes at least {least}.{_more_gpus(question)}"
-    most = _ends_of(fitting, question, _most)
-    if not most:
-        return (
-            f"Whether a size meets {asked} is unknown: without a measured step no time has an "
-            "upper bound. Measure one: --calibrate, or --measured STUDY."
-        )
-    own = f", assuming {DATA_KEEPS_UP}" if question.program.model is None else ""
-    return f"No size is certain to meet {asked}: the best take at most {most}{own}."
-
-
-def in_limits(row: AdviceRow, question: Question) -> bool:
-    """Whether even the upper bounds of a row are within the deadline and the budget."""
-    limits = ((row.end, question.deadline_s), (row.gpu_hours, question.budget_gpu_hours))
-    return all(most is None or _most(bounds) <= most for bounds, most in limits)
-
-
-def beyond(bounds: Range | None, most: float | None) -> bool:
-    """Whether even the lower bound is beyond a limit."""
-    return bounds is not None and most is not None and bounds.low > most
-
-
-def _impossible(row: AdviceRow, question: Question) -> bool:
-    late = beyond(row.end, question.deadline_s)
-    return late or beyond(row.gpu_hours, question.budget_gpu_hours)
-
-
-def _limits(question: Question) -> Iterator[str]:
-    if question.deadline_s is not None:
-        yield f"deadline of {deadline_text(question)}"
-    if question.budget_gpu_hours is not None:
-        yield f"budget of {budget_text(question)}"
-
-
-def _ends_of(rows: Sequence[AdviceRow], question: Question, end: Callable[[Range], float]) -> str:
-    """Return the least time and the least GPU-hours of any row, each of its own."""
-    times = [end(row.end) for row in rows if row.end is not None]
-    hours = [end(row.gpu_hours) for row in rows if row.gpu_hours is not None]
-    if not times or not hours or min(times) == math.inf:
-        return ""
-    busy = quantity_text(min(hours), hours_of(_unit(question)))
-    return f"{quantity_text(min(times), TIME)}, and {busy}"
-
-
-def _more_gpus(question: Question) -> str:
-    """Return how many GPUs a deadline needs, if they lose nothing; empty if that is not known."""
-    program, first, asked = question.program, question.baseline, question.deadline_s
-    on_one_rank = first is None or first.ranks == 1
-    if not (asked and on_one_rank and program.global_batch and program.steps):
-        return ""
-    batch = float(program.global_batch)
-    alone = compute_time(program, question.machine, 1, batch, first).low * program.steps
-    needed = math.ceil(alone / asked)
-    if needed <= max(question.sizes):
-        return ""
-    said = f" The deadline needs at least {question.counted(needed)}"
-    most = question.machine.most_ranks
-    if needed > most:
-        return f"{said}." if most == MOST_RANKS else f"{said}; {most:,} are the most of one job."
-    return f"{said}: --gpus {needed}."
-
-
-def deadline_text(question: Question) -> str:
-    """Return the deadline with its unit."""
-    return quantity_text(question.deadline_s or 0.0, TIME)
-
-
-def budget_text(question: Question) -> str:
-    """Return the budget with its unit."""
-    return quantity_text(question.budget_gpu_hours or 0.0, hours_of(_unit(question)))
-
-
-def _unit(question: Question) -> str:
-    return "GPU" if question.machine.gpus_per_node else "rank"
-
-
-def _best(
-    rows: Sequence[AdviceRow],
-    value: Callable[[AdviceRow], float],
-    name: str,
-    question: Question,
-) -> Iterator[str]:
-    if not rows:
-        return
-    best = min(rows, key=lambda row: (value(row), row.ranks))
-    yield (
-        f"{name}: {best.strategy} on {question.counted(best.ranks)}, at most "
-        f"{quantity_text(_most(best.end), TIME)} and "
-        f"{quantity_text(_most(best.gpu_hours), hours_of(_unit(question)))}{best.assuming}."
-    )
-
-
-def _fits(row: AdviceRow) -> bool:
-    return row.fits == "yes" or bool(row.change)
-
-
-def _both(row: AdviceRow) -> bool:
-    return all(one is not None and one.high is not None for one in (row.end, row.gpu_hours))
-
-
-def _most(bounds: Range | None) -> float:
-    return bounds.high if bounds is not None and bounds.high is not None else float("inf")

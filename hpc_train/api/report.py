@@ -33,7 +33,9 @@ from hpc_train.api.blocks import (
 from hpc_train.base.errors import ArgumentError
 from hpc_train.base.extras import need
 from hpc_train.jobs.log_selection import Search
-from hpc_train.reports.build import build_report, open_checks, target_of, without_result
+from hpc_train.reports.build import build_report
+from hpc_train.reports.gates import open_checks, without_result
+from hpc_train.reports.read_report_options import target_of
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs, sizes_in_order
 from hpc_train.reports.write_report import (
     check_format,
@@ -207,10 +209,8 @@ def report(
     gpus: int | Iterable[int] | None = None,
     nodes: int | Iterable[int] | None = None,
     ranks: int | Iterable[int] | None = None,
-    bands: Literal["pointwise", "simultaneous"] = "pointwise",
     target: str | None = None,
     forecast: float | None = None,
-    force: bool = False,
     against: AnyPath | None = None,
 ) -> ScalingReport:
     """Report how a study, logs, records, or a CSV table scale, as `hpctrain report` does.
@@ -236,10 +236,8 @@ def report(
     options = ReportOptions(
         search=search,
         allow_mixed=tuple(texts_of(allow_mixed, "allow_mixed")) if allow_mixed else (),
-        bands=choice_of(bands, "bands", ("pointwise", "simultaneous")),
         target=None if target is None else target_of(text_of(target, "target")),
         forecast=number_of(forecast, "forecast"),
-        force=flag_of(force, "force"),
         against=None if against is None else text_of(against, "against"),
     )
     return ScalingReport(report_inputs(texts_of(paths, "paths"), search), options)

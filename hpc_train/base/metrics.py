@@ -329,10 +329,6 @@ METRICS: tuple[Metric, ...] = (
         key="gpu_hours_spent", unit="h", of_run="none", over_runs="computed",
         text=TextColumn(heading="GPU-h\nspent"),
     ),
-    Metric(
-        key="cost_per_million", direction="lower", of_run="none", over_runs="computed",
-        text=TextColumn(heading="cost per\n1e6 {items}"),
-    ),
     *HARDWARE_METRICS,
     Metric(
         key="data_share", name="data_share", direction="lower", of_run="computed",

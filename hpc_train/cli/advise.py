@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ from hpc_train.cli.report import show_report
 @click.argument("file", type=click.Path(path_type=Path))
 @site_option
 @click.option("--gpus", type=int, metavar="N", help="Look at sizes up to so many GPUs (or ranks).")
-@click.option("--deadline", metavar="TIME", help="The training must end within, e.g. 24h.")
-@click.option("--budget", metavar="HOURS", help="Most GPU-hours, e.g. 500GPUh.")
 @click.option(
     "--condition",
     "conditions",
@@ -37,11 +34,6 @@ from hpc_train.cli.report import show_report
     metavar="MODULE:FUNCTION",
     help="Count parameters, FLOP and activations of the model that this function returns.",
 )
-@click.option(
-    "--calibrate",
-    is_flag=True,
-    help="First run the job on one GPU, one node and two nodes, and wait for the results.",
-)
 @results_option
 @click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
 @path_option("-o", "--output", help="A file: .html, .md, .csv, .json …", stdout=True)
@@ -49,7 +41,6 @@ from hpc_train.cli.report import show_report
 def advise(
     file: Path,
     site: str | None,
-    calibrate: bool,
     results: Path,
     form: str | None,
     output: Path | None,
@@ -59,8 +50,7 @@ def advise(
     """Advise whether to distribute a training, how, and on how many GPUs.
 
     FILE is a job or study. Each strategy and size has a row: the memory of a rank, the bytes that
-    it sends, and the time of a step between two bounds. Without
-    --calibrate nothing is submitted.
+    it sends, and the time of a step between two bounds. Nothing is submitted.
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.reports.advise import AdviceOptions, advice_of
@@ -69,26 +59,6 @@ def advise(
     form = "json" if as_json else form
     check_format(form, output)
     show_warnings()
-    if calibrate:
-        _calibrate(file, site, asked["conditions"], results)
     options = AdviceOptions(results=results, **asked)
     _, report = advice_of(file, site, options)
     show_report(report, form, output)
-
-
-def _calibrate(file: Path, site: str | None, conditions: tuple[str, ...], results: Path) -> None:
-    """Submit the study of small sizes, and follow it to its end."""
-    from hpc_train.cli.follow_runs import follow
-    from hpc_train.cli.output import busy, say
-    from hpc_train.cli.submit import announce
-    from hpc_train.reports.advise import calibration
-    from hpc_train.submissions.submit import submit
-
-    prepared = calibration(file, site, conditions)
-    with busy("submitting"):
-        done = submit(prepared, results, sys.argv, say)
-    known = {run.folder.run_id: run.state for run in done.kept}
-    code = follow(done.home, {run.run_id for run in done.new} | set(known), known)
-    if code:
-        announce(done, as_json=False)
-        sys.exit(code)

@@ -136,12 +136,6 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     help="Allow runs of a series to differ in FIELD.",
 )
 @click.option("--allow-failed", is_flag=True, help="Also count logs that end in a failure.")
-@click.option(
-    "--bands",
-    type=click.Choice(("pointwise", "simultaneous")),
-    default="pointwise",
-    help="Level of each interval (pointwise, the default), or of all intervals of a series.",
-)
 @click.option("--target", metavar="METRIC=VALUE", help="Report samples and time to a quality.")
 @click.option(
     "--forecast",
@@ -149,7 +143,6 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     metavar="TIMES",
     help="Extrapolate fits to this multiple of the largest size; at most 2.",
 )
-@click.option("--force", is_flag=True, help="Allow --forecast above 2.")
 @click.option("--against", metavar="STUDY|FILE", help="Regression gate: not slower than this.")
 @path_option("--junit", help="Write the checks as JUnit XML.")
 def report(
@@ -170,7 +163,8 @@ def report(
 
     need("hpctrain report", "report")
     from hpc_train.cli.output import busy
-    from hpc_train.reports.build import build_report, without_result
+    from hpc_train.reports.build import build_report
+    from hpc_train.reports.gates import without_result
     from hpc_train.reports.report_inputs import report_inputs
     from hpc_train.reports.write_report import check_format, write_checks
 
@@ -201,14 +195,16 @@ def report(
 def _search(results: Path, options: Mapping[str, Any]) -> Search:
     import msgspec
 
+    from hpc_train.jobs.log_selection import Search
     from hpc_train.reports.collect import with_patterns
-    from hpc_train.reports.report_inputs import selection, sizes_in_order
+    from hpc_train.reports.read_report_options import exclusions
+    from hpc_train.reports.report_inputs import sizes_in_order
 
-    search = selection(
-        results,
+    search = Search(
+        root=results,
         form=options["parser"],
         points=options["points"],
-        exclude=options["exclude"],
+        excluded=exclusions(options["exclude"]),
         allow_failed=options["allow_failed"],
     )
     search = with_patterns(search, options["regexes"], options["scope"])
@@ -241,11 +237,11 @@ def _report_options(
     import msgspec
 
     from hpc_train.base.errors import StoreError
-    from hpc_train.reports.build import paper_of, target_of
+    from hpc_train.reports.read_report_options import paper_of, target_of
     from hpc_train.reports.write_report import default_options
     from hpc_train.scaling.report_options import SCREEN
 
-    names = ("wide", "allow_mixed", "bands", "forecast", "force", "against")
+    names = ("wide", "allow_mixed", "forecast", "against")
     report_options = default_options(output, form)
     size = paper_of(options["width"], title=not options["no_title"])
     if size != SCREEN and not report_options.figures:
@@ -261,7 +257,7 @@ def _report_options(
 
 
 def _check(built: Report) -> None:
-    from hpc_train.reports.build import check_lines, unreadable_gates
+    from hpc_train.reports.gates import check_lines, unreadable_gates
 
     for line in check_lines(built):
         click.echo(plain(f"check: {line}"), err=True)
@@ -319,16 +315,14 @@ def compare(
 
     need("hpctrain compare", "report")
     from hpc_train.jobs.log_selection import Search
-    from hpc_train.reports.compare import CompareOptions
     from hpc_train.reports.compare import compare as compared
     from hpc_train.reports.write_report import check_format
 
     check_format(form, output)
     show_warnings()
     search = Search(root=results, form=parser, points=points, allow_failed=allow_failed)
-    options = CompareOptions(min_effect=min_effect, allow_mixed=allow_mixed)
     with busy("reading results"):
-        comparison = compared(a, b, search, options)
+        comparison = compared(a, b, search, min_effect, allow_mixed)
     show_report(comparison.report, form, output)
     if check:
         _check_sides(comparison)
@@ -360,7 +354,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="One format of --list.",
 )
-@click.option("--parser", "former", hidden=True, help="Former name of --format.")
 @pattern_options
 @click.option(
     "--prefix", default="", metavar="REGEX", help="Regex of line prefixes: (?P<rank>), local, host."
@@ -377,7 +370,6 @@ def collect(
     results: Path,
     output: Path | None,
     form: str,
-    former: str | None,
     regexes: tuple[str, ...],
     scope: StatedScope,
     prefix: str,
@@ -394,13 +386,13 @@ def collect(
     from hpc_train.reports.collect import check_ending, collection, formats_text, with_patterns
 
     if listing:
-        click.echo(formats_text(former or form), nl=False)
+        click.echo(formats_text(form), nl=False)
         return
     if not paths:
         raise click.UsageError("name a log, a folder of logs, a run or a study")
     if output is not None:
         check_ending(output)
-    search = Search(root=results, form=former or form, prefix=prefix, cache=cache)
+    search = Search(root=results, form=form, prefix=prefix, cache=cache)
     search = with_patterns(search, regexes, scope)
     with busy("finding logs"):
         found = collection(paths, search)

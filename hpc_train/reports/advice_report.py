@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import Any
 
 from hpc_train.advice.advice import Advice, AdviceRow, MeasuredStep
@@ -19,8 +18,8 @@ from hpc_train.base.quantities import (
     quantity_text,
     range_text,
 )
-from hpc_train.reports.report import Cell, Column, Report, ReportTable
-from hpc_train.reports.value_format import ABSENT, significant
+from hpc_train.reports.report import Cell, Column, Report, ReportTable, Shown, table_of
+from hpc_train.reports.value_format import ABSENT
 
 _GIB = 2.0**30
 _WORDS = {"yes": "yes", "no": "no", "perhaps": "perhaps", "unknown": ABSENT}
@@ -49,7 +48,7 @@ def advice_report(
 
     `unused` are notes on results that were not used.
     """
-    ranks, each = [row.ranks for row in advice.rows], machine.gpus_per_node
+    each = machine.gpus_per_node
     gpu = f"{each} {machine.gpu or 'GPUs'} a node" if each else "no GPUs"
     notes = [*unused, *NOTES]
     if advice.refused:
@@ -58,11 +57,10 @@ def advice_report(
         notes.append(FORECASTS)
     notes += [f"Without a forecast: {text}." for text in advice.not_forecast]
     notes += [f"Missing: {text}." for text in advice.missing]
-    links, sources = crossed_links_tables(ranks, machine), _known_values(program, machine, measured)
     return Report(
         title=f"{program.name} on {machine.site}, {machine.partition} ({gpu})",
-        summary=(advice.one_rank, advice.recommended, *advice.choices, advice.limit),
-        tables=(_rows(advice.rows, machine), *links, sources),
+        summary=(advice.one_rank, advice.recommended, advice.limit),
+        tables=(_rows(advice.rows, machine), _known_values(program, machine, measured)),
         notes=tuple(notes),
         name=program.name,
         kind="Advice",
@@ -72,19 +70,19 @@ def advice_report(
 
 
 def _rows(rows: Sequence[AdviceRow], machine: MachineSize) -> ReportTable:
-    unit = "GPUs" if machine.gpus_per_node else "ranks"
+    unit = "GPU" if machine.gpus_per_node else "rank"
     columns = (
-        Column(key="strategy", heading="strategy", align="left"),
-        Column(key="ranks", heading=unit),
-        Column(key="nodes", heading="nodes", drop=1),
-        Column(key="memory", heading=f"memory\n[GiB/{unit[:-1]}]"),
-        Column(key="fits", heading="fits", align="left", drop=5),
-        Column(key="sent", heading="sent in\na step", drop=2),
-        Column(key="step", heading="step"),
-        Column(key="speedup", heading="speedup", drop=8),
-        Column(key="end", heading="time", drop=7),
-        Column(key="gpu_hours", heading=f"{unit[:-1]} time", drop=6),
-        Column(key="verdict", heading="verdict", align="left", prose=True),
+        Column("strategy", "strategy", "left"),
+        Column("ranks", f"{unit}s"),
+        Column("nodes", "nodes", drop=1),
+        Column("memory", f"memory\n[GiB/{unit}]"),
+        Column("fits", "fits", "left", drop=5),
+        Column("sent", "sent in\na step", drop=2),
+        Column("step", "step"),
+        Column("speedup", "speedup", drop=8),
+        Column("end", "time", drop=7),
+        Column("gpu_hours", f"{unit} time", drop=6),
+        Column("verdict", "verdict", "left", prose=True),
     )
     cells = [_cells(row) for row in rows]
     known = [n for n, _ in enumerate(columns) if any(row[n].text != ABSENT for row in cells)]
@@ -93,27 +91,28 @@ def _rows(rows: Sequence[AdviceRow], machine: MachineSize) -> ReportTable:
         columns=tuple(columns[n] for n in known),
         rows=tuple(tuple(row[n] for n in known) for row in cells),
         key="rows",
-        records=tuple(_record(row) for row in rows),
+        records=tuple(map(_record, rows)),
     )
 
 
-def _cells(row: AdviceRow) -> tuple[Cell, ...]:
+def _cells(row: AdviceRow) -> list[Cell]:
+    """Return text and value of each column."""
     memory = row.memory.whole.times(1 / _GIB) if row.memory is not None else None
-    step = bounds_text(row.step, TIME)
     verdict = (f"{row.verdict}: {row.reason}" if row.reason else row.verdict) + row.assuming
-    return (
-        Cell(text=row.strategy, value=row.strategy),
-        Cell(text=str(row.ranks), value=row.ranks),
-        Cell(text=str(row.nodes), value=row.nodes),
-        _bounds_cell(memory),
-        Cell(text=_WORDS[row.fits], value=row.fits),
-        Cell(text=ABSENT if row.sent is None else quantity_text(row.sent, BYTES), value=row.sent),
-        Cell(text=f"{step} measured" if row.measured else step, value=_ends(row.step)),
-        _bounds_cell(row.speedup),
-        _bounds_cell(row.end, TIME),
-        _bounds_cell(row.gpu_hours, hours_of("")),
-        Cell(text=verdict, value=row.verdict),
+    found = (
+        (row.strategy, row.strategy),
+        (str(row.ranks), row.ranks),
+        (str(row.nodes), row.nodes),
+        (bounds_text(memory), _ends(memory)),
+        (_WORDS[row.fits], row.fits),
+        (ABSENT if row.sent is None else quantity_text(row.sent, BYTES), row.sent),
+        (bounds_text(row.step, TIME) + " measured" * row.measured, _ends(row.step)),
+        (bounds_text(row.speedup), _ends(row.speedup)),
+        (bounds_text(row.end, TIME), _ends(row.end)),
+        (bounds_text(row.gpu_hours, hours_of("")), _ends(row.gpu_hours)),
+        (verdict, row.verdict),
     )
+    return [Cell(text=text, value=value) for text, value in found]
 
 
 def bounds_text(bounds: Range | None, units: Units = NUMBER) -> str:
@@ -125,10 +124,6 @@ def bounds_text(bounds: Range | None, units: Units = NUMBER) -> str:
 
 def _ends(bounds: Range | None) -> dict[str, float | None] | None:
     return None if bounds is None else {"low": bounds.low, "high": bounds.high}
-
-
-def _bounds_cell(bounds: Range | None, units: Units = NUMBER) -> Cell:
-    return Cell(text=bounds_text(bounds, units), value=_ends(bounds))
 
 
 def _record(row: AdviceRow) -> dict[str, Any]:
@@ -165,87 +160,16 @@ def _known_values(
         for name, source in subject.sources.items()
     ]
     steps = [("step [s]", one.seconds, one.source) for one in measured]
-    rows = [
-        (Cell(text=name, value=name), Cell(text=_text(value), value=value),
-         Cell(text=source, value=source))
-        for name, value, source in (*known, *steps)
-    ]  # fmt: skip
-    return ReportTable(
-        title="What is known",
-        columns=(
-            Column(key="name", heading="value", align="left"),
-            Column(key="value", heading="", align="left", prose=True),
-            Column(key="source", heading="from", align="left", prose=True),
-        ),
-        rows=tuple(rows),
-        key="sources",
-        records=tuple(
-            {"name": name.value, "value": value.value, "source": source.value}
-            for name, value, source in rows
-        ),
-    )
+    rows = [{"name": name, "value": v, "source": source} for name, v, source in (*known, *steps)]
+    columns: list[Shown] = [
+        (Column("name", "value", "left"), lambda row: str(row["name"])),
+        (Column("value", "", "left", prose=True), lambda row: _text(row["value"])),
+        (Column("source", "from", "left", prose=True), lambda row: str(row["source"])),
+    ]
+    return table_of("What is known", "sources", columns, rows)
 
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {number:g}" for key, number in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-_IN_NODE = "from GPU to GPU in a node"
-_BETWEEN = "the adapters between nodes"
-_UNKNOWN = {
-    _IN_NODE: "not known: no link of GPUs has a source",
-    _BETWEEN: "not known: state nics_per_node and nic_gbps of the partition",
-}
-
-
-def crossed_links_tables(ranks: Sequence[int], machine: MachineSize) -> Iterator[ReportTable]:
-    """Yield the table: the slowest kind of link of each size, and its share of a GPU [GB/s]."""
-    sizes = sorted({size for size in ranks if size > 1})
-    if not sizes or not machine.gpus_per_node:
-        return
-    rows = [
-        (_span(list(group)), crossed, *_rate(crossed, machine))
-        for crossed, group in groupby(sizes, lambda size: _crossed(size, machine))
-    ]
-    yield ReportTable(
-        title="Links that a collective over all GPUs crosses",
-        columns=(
-            Column(key="ranks", heading="ranks"),
-            Column(key="crosses", heading="crosses", align="left", prose=True),
-            Column(key="rate", heading="GB/s for\na GPU"),
-            Column(key="of", heading="of", align="left", prose=True),
-        ),
-        rows=tuple(tuple(Cell(text=text) for text in row) for row in rows),
-        key="links",
-        records=tuple(
-            {"ranks": size, "crosses": _crossed(size, machine), "gb_per_s": _value(size, machine)}
-            for size in sizes
-        ),
-    )
-
-
-def _crossed(ranks: int, machine: MachineSize) -> str:
-    return _IN_NODE if machine.nodes(ranks) == 1 else _BETWEEN
-
-
-def _value(ranks: int, machine: MachineSize) -> float | None:
-    if machine.nodes(ranks) == 1:
-        return machine.gpu_link or None
-    return machine.node_link / machine.gpus_per_node if machine.node_link else None
-
-
-def _rate(crossed: str, machine: MachineSize) -> tuple[str, str]:
-    """Return the bandwidth of one GPU in one direction, and what has it."""
-    rate = _value(1 if crossed == _IN_NODE else machine.gpus_per_node + 1, machine)
-    if rate is None:
-        return "", _UNKNOWN[_IN_NODE if crossed == _IN_NODE else _BETWEEN]
-    if crossed == _IN_NODE:
-        return significant(rate, 3), f"each {machine.gpu or 'GPU'}"
-    whole = significant(machine.node_link or 0.0, 3)
-    return significant(rate, 3), f"{whole} of a node, for {machine.gpus_per_node} GPUs"
-
-
-def _span(sizes: Sequence[int]) -> str:
-    return str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"

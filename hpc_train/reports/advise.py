@@ -1,7 +1,4 @@
-"""A job or study, a site, and earlier results -> the report that advises strategy and size.
-
-Also the study of three or four small sizes that measures what advice needs.
-"""
+"""A job or study, a site, and earlier results -> the report that advises strategy and size."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +15,6 @@ from msgspec.structs import replace
 from hpc_train.advice.advice import Advice, MeasuredStep
 from hpc_train.advice.machine import MOST_RANKS, MachineSize, machine_of
 from hpc_train.advice.program import (
-    ProgramSize,
     completed,
     parse_condition,
     program_identity,
@@ -33,27 +29,18 @@ from hpc_train.base.processes import python_command, run
 from hpc_train.base.quantities import TIME, Range, quantity_text, range_text
 from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import nearest_file
-from hpc_train.jobs.deadline_and_budget import budget_gpu_hours, deadline_s
-from hpc_train.jobs.job import SourcedJob
+from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.operations import FLOPS, PARAMETERS
-from hpc_train.jobs.override import Override
 from hpc_train.jobs.points_of_file import points_of
-from hpc_train.jobs.study import Study
 from hpc_train.reports.advice_report import advice_report
 from hpc_train.reports.report import Report
-from hpc_train.runs.run import Run
-from hpc_train.scripts.prepare import Prepared, Request, prepare
-from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.default_site import choose_site, load_choice
-from hpc_train.sites.profile import SourcedSite
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Without a question, so many nodes at most are looked at.
 _NODES = 4
-# The name of the study that `advise --calibrate` submits, and the origin of its keys.
-CALIBRATION, _ORIGIN = "{}-calibration", "--calibrate"
 # Steps of one size that differ by more are not of one program, or of one machine.
 _CONTRADICTS = 1.2
 # The peaks of data sheets, and counts of operations, are rounded.
@@ -61,55 +48,13 @@ _ROUNDED = 1.05
 
 
 class AdviceOptions(Value, frozen=True, kw_only=True):
-    """What is asked: the most GPUs, limits, stated conditions, and earlier results."""
+    """What is asked: the most GPUs, stated conditions, and earlier results."""
 
     gpus: int | None = None
-    deadline: str | None = None
-    budget: str | None = None
     conditions: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
     program: str | None = None
     results: Path = Path("runs")
-
-
-class Subject(NamedTuple):
-    """What advice is about: the program of a file, on the machine of a site."""
-
-    study: Study | None
-    program: ProgramSize
-    machine: MachineSize
-    profile: SourcedSite
-    nodes: tuple[int, ...]
-    job: SourcedJob
-    profile_path: Path
-    programs: frozenset[tuple[str, ...]]
-
-
-def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Subject:
-    """Return program and machine of a job or study file; `nodes` are those of its points.
-
-    Raises:
-        HpcTrainError: the file, the site or a condition is wrong.
-    """
-    if not path.exists():
-        raise SpecError(
-            f"{path}: no such file{nearest_file(path)}", "name a job or study file, or a script"
-        )
-    study, points = points_of(path)
-    job, resources = points[0].job, [point.job.value.resources for point in points]
-    profile_path, profile = load_choice(choose_site(site))
-    gpus = any(one.gpus_per_node != 0 for one in resources)
-    machine = machine_of(profile, job.value.partition, gpus=gpus)
-    each = max((one.tasks_per_node or 1 for one in resources), default=1)
-    machine = replace(machine, ranks_per_node=machine.gpus_per_node or each)
-    own = dict(study.spec.conditions) if study is not None else {}
-    given = dict(map(parse_condition, conditions))
-    program = program_of(job, own | given, "--condition" if given else f"{path}: conditions")
-    if study is not None:
-        program = replace(program, name=study.spec.name)
-    nodes = tuple(one.nodes or 1 for one in resources)
-    programs = frozenset(program_identity(point.job.value) for point in points)
-    return Subject(study, program, machine, profile, nodes, job, profile_path, programs)
 
 
 def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Advice, Report]:
@@ -120,33 +65,36 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
     Raises:
         HpcTrainError: the file, the site, an option or an earlier result is wrong.
     """
-    found = subject(path, site, options.conditions)
-    program, machine = found.program, found.machine
-    if options.measured:
-        words = options.measured
-        earlier = _together([_steps(word, options.results, machine.site) for word in words], ())
-    else:
-        own = OwnRuns(machine.site, found.programs)
-        earlier = own_steps(program.name, options.results, own)
+    if not path.exists():
+        raise SpecError(
+            f"{path}: no such file{nearest_file(path)}", "name a job or study file, or a script"
+        )
+    study, points = points_of(path)
+    job, resources = points[0].job, [point.job.value.resources for point in points]
+    gpus = any(one.gpus_per_node != 0 for one in resources)
+    machine = machine_of(load_choice(choose_site(site))[1], job.value.partition, gpus=gpus)
+    each = max((one.tasks_per_node or 1 for one in resources), default=1)
+    machine = replace(machine, ranks_per_node=machine.gpus_per_node or each)
+    own = dict(study.spec.conditions) if study is not None else {}
+    given = dict(map(parse_condition, options.conditions))
+    program = program_of(job, own | given, "--condition" if given else f"{path}: conditions")
+    if study is not None:
+        program = replace(program, name=study.spec.name)
+    programs = frozenset(program_identity(point.job.value) for point in points)
+    earlier = _earlier(program.name, machine.site, programs, options)
     program = completed(program, earlier.conditions, "conditions of the measured runs")
     program = completed(program, batch_of(program, earlier.steps), "the measured runs")
     if options.program is not None:
         program = completed(program, count_program(options.program), f"--program {options.program}")
-    question = Question(
-        program=program,
-        machine=machine,
-        sizes=sizes(options.gpus, machine, found.nodes),
-        measured=earlier.steps,
-        deadline_s=deadline_s(options.deadline),
-        budget_gpu_hours=budget_gpu_hours(options.budget),
-    )
+    nodes = [one.nodes or 1 for one in resources]
+    asked = sizes_of(options.gpus, machine, nodes)
+    question = Question(program=program, machine=machine, sizes=asked, measured=earlier.steps)
     check_peak(question)
     advice = advise(question)
-    report = advice_report(advice, program, machine, earlier.steps, earlier.notes)
-    return advice, report
+    return advice, advice_report(advice, program, machine, earlier.steps, earlier.notes)
 
 
-def sizes(gpus: int | None, machine: MachineSize, nodes: Sequence[int]) -> tuple[int, ...]:
+def sizes_of(gpus: int | None, machine: MachineSize, nodes: Sequence[int]) -> tuple[int, ...]:
     """Return the numbers of GPUs to look at: doublings up to a node, then whole nodes, doubled.
 
     Without GPUs they are ranks. The largest is the one asked for, else that of the jobs, which have
@@ -209,48 +157,6 @@ def count_program(word: str) -> dict[str, str]:
     return {key: str(value) for key, value in found.items()}
 
 
-def calibration(path: Path, site: str | None, conditions: tuple[str, ...] = ()) -> Prepared:
-    """Return the study: one GPU, one node, and two nodes where the site has them, once each.
-
-    Raises:
-        HpcTrainError: the file is a study, which measures its own points, or cannot run there.
-    """
-    found = subject(path, site, conditions)
-    if found.study is not None:
-        raise SpecError(
-            f"{path} is a study: its own points are measured",
-            f"hpctrain submit {path} --wait, then hpctrain advise {path}",
-        )
-    weak = found.program.global_batch is None and found.program.batch is not None
-    wanted = {
-        "name": CALIBRATION.format(found.program.name),
-        "scaling": "weak" if weak else "strong",
-        "repetitions": 1,
-        **_sizes(
-            found.machine, local=find_batch_system(found.profile.value.scheduler).this_machine
-        ),
-    }
-    overrides = tuple(
-        Override(key=key, value=value, origin=_ORIGIN) for key, value in wanted.items()
-    )
-    return prepare(Request(path=path, site=site, overrides=overrides, starts=True))
-
-
-def _sizes(machine: MachineSize, *, local: bool) -> dict[str, int | str]:
-    """Return the sizes of the axes, as the options of `submit` have them."""
-    axis = "gpus_per_node" if machine.gpus_per_node else "tasks_per_node"
-    inside = "1" if machine.ranks_per_node == 1 else f"1,{machine.ranks_per_node}"
-    nodes = "1" if local or machine.max_nodes == 1 else "1,2"
-    if "," not in inside + nodes:
-        raise SpecError(
-            "--calibrate: this machine has one rank on one node: there is nothing to compare",
-            "resources.tasks_per_node in the job sets the ranks of a node",
-        )
-    return {
-        key: int(text) if text == "1" else text for key, text in ((axis, inside), ("nodes", nodes))
-    }
-
-
 class EarlierSteps(Value, frozen=True, kw_only=True):
     """The steps, the conditions of their runs, and why results that are there were not used."""
 
@@ -259,58 +165,54 @@ class EarlierSteps(Value, frozen=True, kw_only=True):
     conditions: Mapping[str, str] = MappingProxyType({})
 
 
-class OwnRuns(NamedTuple):
-    """The site and the programs (`program_identity`) of the runs that are used."""
+def _earlier(
+    name: str, site: str, programs: Collection[tuple[str, ...]], options: AdviceOptions
+) -> EarlierSteps:
+    """Return the stated results, else the runs of this name and of the same programs on the site.
 
-    site: str
-    programs: Collection[tuple[str, ...]]
-
-
-def own_steps(name: str, results: Path, wanted: OwnRuns) -> EarlierSteps:
-    """Return the steps that runs of this name took on a site, and those of its calibration.
-
-    Only of the runs of the same programs: the file may have been changed since.
+    The file may have been changed since they ran.
     """
-    found: list[EarlierSteps] = []
-    notes: list[str] = []
-    for one in (name, CALIBRATION.format(name)):
-        if not (results / one).is_dir():
-            continue
-        try:
-            found.append(_steps(str(results / one), results, wanted.site, wanted))
-        except HpcTrainError as failure:
-            way = f" ({failure.hint})" if failure.hint else ""
-            notes.append(f"{results / one} is not used: {failure.message}{way}")
-    return _together(found, notes)
+    results = options.results
+    if options.measured:
+        every = [_steps(word, results, site) for word in options.measured]
+        conditions: dict[str, str] = {}
+        for one in every:
+            conditions |= one.conditions
+        return EarlierSteps(
+            steps=tuple(step for one in every for step in one.steps),
+            notes=tuple(note for one in every for note in one.notes),
+            conditions=conditions,
+        )
+    if not (results / name).is_dir():
+        return EarlierSteps()
+    try:
+        return _steps(str(results / name), results, site, programs)
+    except HpcTrainError as failure:
+        way = f" ({failure.hint})" if failure.hint else ""
+        return EarlierSteps(notes=(f"{results / name} is not used: {failure.message}{way}",))
 
 
-def _together(found: Sequence[EarlierSteps], notes: Sequence[str]) -> EarlierSteps:
-    conditions: dict[str, str] = {}
-    for one in found:
-        conditions |= one.conditions
-    return EarlierSteps(
-        steps=tuple(step for one in found for step in one.steps),
-        notes=(*notes, *(note for one in found for note in one.notes)),
-        conditions=conditions,
-    )
-
-
-def _steps(word: str, results: Path, site: str, wanted: OwnRuns | None = None) -> EarlierSteps:
-    """Return the steps and conditions of one result; with `wanted`, only of those runs."""
+def _steps(
+    word: str, results: Path, site: str, programs: Collection[tuple[str, ...]] | None = None
+) -> EarlierSteps:
+    """Return the steps and conditions of one result, only of the runs of `programs` if given."""
     # Advice without earlier results needs no pandas.
     need("hpctrain advise with earlier results", "report")
-    from hpc_train.reports.report_inputs import report_inputs, selection
+    from hpc_train.reports.report_inputs import report_inputs
     from hpc_train.scaling.runs import run_frame
     from hpc_train.scaling.speedup import speedup_frame
     from hpc_train.scaling.split_series import separated
     from hpc_train.scaling.strategy_comparison import common_conditions, measured_steps
 
-    inputs = report_inputs([word], selection(results))
+    inputs = report_inputs([word], Search(root=results))
     elsewhere = sorted({run.manifest.plan.site for run in inputs.own if run.manifest} - {site})
-    if wanted is not None and elsewhere:
+    if programs is not None and elsewhere:
         raise PlanError(f"its runs are from {', '.join(elsewhere)}", f"--measured {word}")
     runs = run_frame(inputs.study, inputs.records)
-    others = _other_programs(inputs.own, wanted)
+    known = {
+        run.folder.run_id: program_identity(run.manifest.spec) for run in inputs.own if run.manifest
+    }
+    others = {run for run, program in known.items() if programs and program not in programs}
     runs = separated(runs[~runs["run_id"].isin(others)], inputs.study).runs
     if others and runs.empty:
         raise PlanError("its runs have another command", f"--measured {word}")
@@ -324,31 +226,20 @@ def _steps(word: str, results: Path, site: str, wanted: OwnRuns | None = None) -
     _check_agreement(word, steps)
     return EarlierSteps(
         steps=tuple(steps),
-        notes=(*_notes(word, elsewhere, others, site), *_spread(word, runs)),
+        notes=tuple(_notes(word, elsewhere, others, site, runs)),
         conditions=common_conditions(runs, (PARAMETERS, FLOPS)),
     )
 
 
-def _other_programs(own: Sequence[Run], wanted: OwnRuns | None) -> set[str]:
-    """Return the runs of another program than the wanted ones."""
-    if wanted is None:
-        return set()
-    known = {run.folder.run_id: program_identity(run.manifest.spec) for run in own if run.manifest}
-    return {name for name, program in known.items() if program not in wanted.programs}
-
-
 def _notes(
-    word: str, elsewhere: Sequence[str], others: Collection[str], site: str
+    word: str, elsewhere: Sequence[str], others: Collection[str], site: str, runs: pd.DataFrame
 ) -> Iterator[str]:
+    """Yield what was measured elsewhere or left out, and sizes whose mean says little."""
     if elsewhere:
         yield f"{word} was measured on {', '.join(elsewhere)}, not on {site}: its times hold there."
     if others:
-        runs, first = f"{len(others)} run{'s' * (len(others) > 1)} of {word}", min(others)
-        yield f"Not used, as the command was another: {runs}, such as --measured {first}."
-
-
-def _spread(word: str, runs: pd.DataFrame) -> Iterator[str]:
-    """Yield the sizes whose runs differ so much that their mean says little."""
+        count, first = f"{len(others)} run{'s' * (len(others) > 1)} of {word}", min(others)
+        yield f"Not used, as the command was another: {count}, such as --measured {first}."
     known = runs[runs["step_time_s"] > 0]
     for (_, ranks, _), seconds in known.groupby(["series", "ranks", "nodes"])["step_time_s"]:
         if seconds.max() > _CONTRADICTS * seconds.min():

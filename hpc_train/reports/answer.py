@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.jobs.study import ALONE, Gates
-from hpc_train.reports.fastest_series_table import FASTER, NO_SPREAD, ONE_RUN, SIZES, together
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
     by_series,
@@ -21,12 +20,14 @@ from hpc_train.reports.point_and_series_names import (
     sizes,
     under,
 )
+from hpc_train.reports.points_table import FASTER, NO_SPREAD, ONE_RUN, SIZE_COLUMNS
 from hpc_train.reports.report import COST
 from hpc_train.reports.value_format import Row, fixed, significant, with_limits
-from hpc_train.runs.expected_runs import ExpectedStudy, state_sizes
+from hpc_train.runs.expected_runs import state_sizes
 
 # Series with a line of their own; of more, the fastest one and the range of the others.
 MOST = 4
+MOST_NAMED = 6
 # Limit of the efficiency of a study without gates.
 EFFICIENCY = 0.7
 _ROUNDING = 1e-9
@@ -277,9 +278,7 @@ def _range(found: _Points, top: Row, others: Sequence[str]) -> Iterator[str]:
         yield f"{counted(lacking, 'other')} without a result at {found.named(top)}."
 
 
-def cost_lines(
-    points: Sequence[Row], fastest: Sequence[Row], study: ExpectedStudy
-) -> Iterator[str]:
+def cost_lines(points: Sequence[Row], fastest: Sequence[Row]) -> Iterator[str]:
     """Yield what a million samples or tokens cost at the fastest point and at the cheapest."""
     found = _Points(points, fastest)
     name = names(points)
@@ -291,9 +290,6 @@ def cost_lines(
         cheapest = min(known, key=lambda row: float(row[unit[0]]))
         counted_items = BASES[best["basis"]].counted
         text = f"a million {counted_items} take {significant(best[unit[0]], 3)} {unit[1]}"
-        if best["cost_per_million"] is not None:
-            money = significant(best["cost_per_million"], 3)
-            text += f" ({' '.join(filter(None, (money, study.currency)))})"
         text += f" at the fastest point, {name(best)}"
         if cheapest is not best:
             times = fixed(best[unit[0]] / cheapest[unit[0]], 2)
@@ -314,4 +310,17 @@ def _speed(row: Row) -> float:
 
 
 def _size(row: Row) -> Size:
-    return tuple(row[name] for name in SIZES)
+    return tuple(row[name] for name in SIZE_COLUMNS)
+
+
+def together(named: Sequence[str]) -> str:
+    """Return `1, 2 and 4 GPUs`, `1 GPU to 512 GPUs (10 sizes)`."""
+    if len(named) > MOST_NAMED:
+        return f"{len(named)} sizes from {named[0]} to {named[-1]}"
+    if len(named) == 1:
+        return named[0]
+    words = [name.split(" ") for name in named]
+    if all(len(word) == 2 and word[1].rstrip("s") == words[-1][1].rstrip("s") for word in words):
+        numbers = [word[0] for word in words]
+        return f"{', '.join(numbers[:-1])} and {numbers[-1]} {words[-1][1]}"
+    return f"{'; '.join(named[:-1])} and {named[-1]}"

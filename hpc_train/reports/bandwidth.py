@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpc_train.reports.figures import draw_all
-from hpc_train.reports.figures.axes import plain_axis, value_axis
-from hpc_train.reports.figures.canvas import Canvas, opened
-from hpc_train.reports.figures.series_styles import COLOURS, DASHES, MARKERS
-from hpc_train.reports.figures.titles_and_legend import draw_title
+from hpc_train.reports.figures.canvas import Canvas, draw_title, log_axis, opened, plain_axis
+from hpc_train.reports.figures.plot_data import COLOURS, DASHES, MARKERS
 from hpc_train.reports.point_and_series_names import UNKNOWN, place
-from hpc_train.reports.report import Cell, Column, Report, ReportTable
-from hpc_train.reports.study_tables import OK, runs_table
+from hpc_train.reports.points_table import runs_table
+from hpc_train.reports.report import OK, Cell, Column, Report, ReportTable
 from hpc_train.reports.value_format import ABSENT, one_line, plain_rows
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.largest_message_bandwidth import BandwidthTable
@@ -193,7 +191,7 @@ def _draw(lines: Sequence[BandwidthTable], title: str, paper: Paper) -> Canvas:
         )
     every = [value for line in lines for value in line.values[line.metric].values()]
     if word == "latency":
-        value_axis(axes, every, hollow=False, doubling=False)
+        log_axis(axes, "y", every)
     else:
         plain_axis(axes, 0.0, max(every))
     _size_axis(axes, [size for line in lines for size in line.values[line.metric]])

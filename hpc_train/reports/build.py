@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hpc_train.base.errors import HpcTrainError, ReportError
+from hpc_train.base.errors import HpcTrainError, ReportError, UnknownNameError
 from hpc_train.base.files import is_folder, is_regular, sha256_of
 from hpc_train.jobs.log_selection import Search
-from hpc_train.jobs.study import Gates, Regression, Warmup
+from hpc_train.jobs.study import Gates, Regression
 from hpc_train.logs.log_file import log_files, readable
 from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.compare import side
 from hpc_train.reports.formats.csv_table import flat_row, flat_rows
 from hpc_train.reports.gates import OF_RUN, REFERENCE, GateInputs, gated
-from hpc_train.reports.gates import check_lines as check_lines
-from hpc_train.reports.gates import open_checks as open_checks
-from hpc_train.reports.gates import unreadable_gates as unreadable_gates
-from hpc_train.reports.gates import without_result as without_result
-from hpc_train.reports.gates_and_price import site_reporting
-from hpc_train.reports.read_report_options import paper_of as paper_of
-from hpc_train.reports.read_report_options import target_of as target_of
 from hpc_train.reports.report import CAVEATS, Fact, Report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.runs.conditions import run_facts
@@ -53,51 +46,53 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     Raises:
         ReportError: the runs contradict what the study declares.
     """
-    from hpc_train.reports.caveats import with_run_caveats
-    from hpc_train.reports.fit_and_forecast_tables import with_laws
+    from hpc_train.reports.caveats import run_caveats
     from hpc_train.reports.scaling_report import scaling_report
-    from hpc_train.reports.strategy_tables import with_strategies
     from hpc_train.reports.table_layout import all_columns
+    from hpc_train.reports.tables import with_laws, with_strategies
     from hpc_train.scaling.caveats import apart_points, slow_runs
     from hpc_train.scaling.fastest_series import fastest_frame
+    from hpc_train.scaling.implausible_values import with_implausible
+    from hpc_train.scaling.runs import run_frame
     from hpc_train.scaling.scaling_fits import fits
     from hpc_train.scaling.speedup import speedup_frame
-    from hpc_train.scaling.step_times import node_frame
+    from hpc_train.scaling.split_series import separated
     from hpc_train.scaling.strategy_comparison import strategy_rows
 
-    inputs = msgspec.structs.replace(inputs, study=with_site_gates(inputs, options))
-    runs, notes = _comparable_runs(inputs)
-    study = msgspec.structs.replace(inputs.study, notes=(*inputs.study.notes, *notes))
-    if (benchmarks := _of_benchmarks(study, runs, inputs.records, options)) is not None:
+    study, records = with_site_gates(inputs, options), inputs.records
+    runs, notes = separated(run_frame(study, records), study)
+    runs = with_implausible(runs)
+    study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
+    inputs = msgspec.structs.replace(inputs, study=study)
+    if (benchmarks := _of_benchmarks(study, runs, records, options)) is not None:
         return _with_provenance(benchmarks, inputs, options)
     points = speedup_frame(runs, study)
-    laws = fits(points, options.forecast, force=options.force)
+    laws = fits(points, options.forecast)
     compared = fastest_frame(runs, points, study)
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
-    report = with_strategies(report, study, strategy_rows(runs, inputs.records))
-    nodes = node_frame(study, inputs.records)
-    report = with_run_caveats(report, apart_points(runs, points), slow_runs(runs), points)
-    report = with_laws(report, laws, forecast=options.forecast is not None)
+    report = with_strategies(report, study, strategy_rows(runs, records))
+    caveats = run_caveats(apart_points(runs, points), slow_runs(runs), points)
+    report = msgspec.structs.replace(report, summary=(*report.summary, *caveats))
+    report = with_laws(report, laws, options.forecast)
     if options.target is not None:
-        from hpc_train.reports.study_tables import with_target
+        from hpc_train.reports.tables import with_target
         from hpc_train.scaling.time_to_accuracy_by_point import target_rows
 
-        report = with_target(
-            report, target_rows(inputs.records, runs, points, options.target), options.target
-        )
-    report = _with_gate_results(report, study, (runs, points), inputs, options)
+        rows = target_rows(records, runs, points, options.target)
+        report = with_target(report, rows, options.target)
+    report = _with_gate_results(report, inputs, options, (runs, points))
     report = _with_provenance(report, inputs, options)
     report = all_columns(report) if options.wide else report
     if not options.figures or not points["n_ok"].any():
         return report
     from hpc_train.reports.figures import FIGURES, MAIN, figures
     from hpc_train.reports.figures.plot_data import Measured
+    from hpc_train.scaling.step_times import node_frame
 
     names = (MAIN,) if options.main_figure_only else tuple(FIGURES)
-    drawn = figures(
-        study, Measured(runs, points, laws, nodes), options.images, names, options.paper
-    )
+    measured = Measured(runs, points, laws, node_frame(study, records))
+    drawn = figures(study, measured, options.images, names, options.paper)
     return msgspec.structs.replace(report, figures=drawn)
 
 
@@ -116,8 +111,8 @@ def _of_benchmarks(
 
 
 def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOptions) -> Report:
-    facts = provenance(inputs, Digests() if options.digests else None)
     unfinished = bool(inputs.study.unfinished)
+    facts = provenance(inputs, digests=options.digests)
     report = msgspec.structs.replace(report, partial=unfinished, provenance=facts)
     if not options.details:
         return report
@@ -125,20 +120,6 @@ def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOption
 
     run_details, scripts = details(inputs)
     return msgspec.structs.replace(report, details=run_details, scripts=scripts)
-
-
-def _comparable_runs(inputs: ReportInputs) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the runs in series that may be compared, with their flags, and why series were split.
-
-    Raises:
-        ReportError: see `run_frame` and `separated`.
-    """
-    from hpc_train.scaling.implausible_values import with_implausible
-    from hpc_train.scaling.runs import run_frame
-    from hpc_train.scaling.split_series import separated
-
-    runs, notes = separated(run_frame(inputs.study, inputs.records), inputs.study)
-    return with_implausible(runs), notes
 
 
 # Values of a single run, by the columns of the run table.
@@ -200,32 +181,58 @@ RULE_WORDS = {
     "counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the job "
     "script."
 }
-SITE_UNKNOWN = "The gates, the price and the network of the site are not known: {why}."
+SITE_UNKNOWN = "The gates and the network of the site are not known: {why}."
 
 
 def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStudy:
-    """Return the study with options, gates, and the price of its site.
+    """Return the study with options, and the gates of its site.
 
-    The command line takes precedence over the study, and the study over the site. If the runs are
-    from several sites, no price is used.
+    The command line takes precedence over the study, and the study over the site.
     """
-    site, unknown = site_reporting(inputs.own)
+    of_site, unknown = site_gates(inputs.own)
     study = msgspec.structs.replace(
         inputs.study,
         site_unknown=inputs.study.site_unknown or unknown,
         allow_mixed=options.allow_mixed or inputs.study.allow_mixed,
-        bands=options.bands,
     )
-    gates = merged_gates(study.gates, site.gates)
+    gates = merged_gates(study.gates, of_site)
     if options.against is not None:
         tolerance = gates.regression.tolerance if gates.regression else 0.05
         regression = Regression(against=options.against, tolerance=tolerance)
         gates = msgspec.structs.replace(gates, regression=regression)
-    if study.price_per_gpu_hour is not None:
-        return msgspec.structs.replace(study, gates=gates)
-    return msgspec.structs.replace(
-        study, gates=gates, price_per_gpu_hour=site.price_per_gpu_hour, currency=site.currency
+    return msgspec.structs.replace(study, gates=gates)
+
+
+def site_gates(own: Sequence[Run]) -> tuple[Gates, str]:
+    """Return the gates of the runs' sites, if they are equal, and else why they are not known.
+
+    A profile may have been removed since: this is not an error here, but it must differ from a site
+    without gates.
+    """
+    # Foreign logs need no profiles.
+    from hpc_train.sites.load import load_site
+
+    places = sorted(
+        {
+            (run.manifest.plan.site, str(run.manifest.provenance.get("profile", "")))
+            for run in own
+            if run.manifest
+        }
     )
+    if own and not places:
+        return Gates(), f"run.json of {own[0].folder.run_id} cannot be read"
+    found = []
+    for name, file in places:
+        try:
+            found.append(load_site(file if is_regular(Path(file)) else name).value.report.gates)
+        except UnknownNameError:
+            return Gates(), f"there is no profile {name} on the search path"
+        except HpcTrainError as failure:
+            return Gates(), f"{name}: {failure.message}"
+    if any(gates != found[0] for gates in found):
+        names = ", ".join(f"{name} ({file})" for name, file in places)
+        return Gates(), f"the runs are from several sites with different gates: {names}"
+    return found[0] if found else Gates(), ""
 
 
 def merged_gates(*layers: Gates) -> Gates:
@@ -239,61 +246,46 @@ def merged_gates(*layers: Gates) -> Gates:
 
 
 def _with_gate_results(
-    report: Report,
-    study: ExpectedStudy,
-    tables: Sequence[pd.DataFrame],
-    inputs: ReportInputs,
-    options: ReportOptions,
+    report: Report, inputs: ReportInputs, options: ReportOptions, tables: Sequence[pd.DataFrame]
 ) -> Report:
     """Return the report with a verdict on each gate; `tables` are its runs and its points.
 
     Raises:
         ReportError: the reference of the regression gate on the command line cannot be read.
     """
+    from hpc_train.reports.caveats import implausible_of_side
     from hpc_train.reports.value_format import plain_rows
+    from hpc_train.scaling.comparison import Demands, comparison_frame
     from hpc_train.scaling.largest_message_bandwidth import largest_busbw
 
-    runs, points = tables
+    (runs, points), study = tables, inputs.study
     notes = [RULE_WORDS[study.gates.rule]] if study.gates.rule else []
     if study.site_unknown:
         notes.append(SITE_UNKNOWN.format(why=study.site_unknown))
-    changes, implausible, unknown = _changes(runs, study, options)
+    changes: list[dict[str, Any]] = []
+    implausible: tuple[str, ...] = ()
+    unknown = ""
+    if study.gates.regression is not None and options.search is not None:
+        try:
+            old = side(study.gates.regression.against, options.search, study.allow_mixed)
+            demands = Demands(allow_mixed=study.allow_mixed)
+            changes = plain_rows(comparison_frame(old.runs, runs, demands))
+            implausible = tuple(implausible_of_side(old.points))
+        except HpcTrainError as failure:
+            if options.against is not None:
+                raise ReportError(f"{REFERENCE}: {failure.message}", failure.hint) from None
+            unknown = failure.message
     known = GateInputs(
         scripts=(len(inputs.own), sum(is_regular(run.folder.script) for run in inputs.own)),
         busbw=largest_busbw(inputs.records) if study.gates.busbw else {},
         runs=tuple(plain_rows(runs[[name for name in OF_RUN if name in runs]])),
         site_unknown=study.site_unknown,
-        changes=changes,
+        changes=tuple(changes),
         implausible=implausible,
         reference_unknown=unknown,
     )
     report = msgspec.structs.replace(report, notes=(*report.notes, *notes))
     return gated(report, study.gates, plain_rows(points), known)
-
-
-def _changes(
-    runs: pd.DataFrame, study: ExpectedStudy, options: ReportOptions
-) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...], str]:
-    """Compare with the regression gate's reference, name its implausible values, or say why not.
-
-    Raises:
-        ReportError: it was named on the command line, and does not exist.
-    """
-    from hpc_train.reports.caveats import implausible_of_side
-    from hpc_train.reports.value_format import plain_rows
-    from hpc_train.scaling.comparison import Demands, comparison_frame
-
-    if study.gates.regression is None or options.search is None:
-        return (), (), ""
-    try:
-        old = side(study.gates.regression.against, options.search, study.allow_mixed)
-    except HpcTrainError as failure:
-        if options.against is not None:
-            raise ReportError(f"{REFERENCE}: {failure.message}", failure.hint) from None
-        return (), (), failure.message
-    demands = Demands(allow_mixed=study.allow_mixed)
-    changes = plain_rows(comparison_frame(old.runs, runs, demands))
-    return tuple(changes), tuple(implausible_of_side(old.points)), ""
 
 
 # Facts that a reviewer may request (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not
@@ -307,36 +299,55 @@ WANTED = (
 _ALSO = {"gpu": ("gpu_type",), "cuda": ("rocm",), "nccl": ("rccl",), "torch": ("torch_asked",)}
 _MOST = 20
 NOT_RECORDED = "not recorded"
+# Stored in the run folder.
+_FILE = "logs.json"
+_MOST_DIGESTED = 1 << 30
+_decode = msgspec.json.Decoder(str).decode
 
 
-def provenance(inputs: ReportInputs, digests: Digests | None = None) -> tuple[Fact, ...]:
+def provenance(inputs: ReportInputs, *, digests: bool = False) -> tuple[Fact, ...]:
     """Return the facts about the runs, each value with the number of runs that have it.
 
     With `digests`, those of the logs are included. Secrets are not recorded.
     """
+    from hpc_train.scaling.record_arrays import has_step_times, parsers_of
+
+    study, count = inputs.study, len(inputs.study.runs)
     by_name: dict[str, Counter[str]] = defaultdict(Counter)
-    for of_run, count in _facts_of_runs(inputs):
+    for of_run in _facts_of_runs(inputs):
         for name, value in of_run.items():
-            by_name[name][value] += count
+            by_name[name][value] += 1
+    every: dict[str, str] = {}
+    if has_step_times(inputs.records):
+        seconds = f", and {study.warmup.seconds:g} s" if study.warmup.seconds else ""
+        every["warm-up excluded"] = f"{study.warmup.steps} steps{seconds}"
+        every["value of a run"] = "median step time of the slowest rank"
+    every["interval"] = "95 %, Welch on logarithms, over runs"
+    every["analysed by"] = f"hpctrain {VERSION}"
+    if study.allow_mixed:
+        every["allowed to differ"] = ", ".join(study.allow_mixed)
+    if parsers := parsers_of(inputs.records):
+        ranked = [f"{name} {number}" for name, number in _counted(parsers)]
+        every["records by parser"] = ", ".join(ranked)
     facts = [
         *_times(inputs.own),
         *(Fact(name=name, values=_counted(values)) for name, values in by_name.items()),
-        *_analysis(inputs),
-        *_sources(inputs, digests),
+        *(Fact(name=name, values=((text, count),)) for name, text in every.items()),
     ]
+    if digests and (logs := list(_logs(inputs))):
+        runs = count if len(logs) == 1 else 1
+        facts.append(Fact(name="logs", values=tuple((line, runs) for line in logs)))
     known = {fact.name for fact in facts}
     missing = [n for n in WANTED if not known.intersection((n, *_ALSO.get(n, ())))]
     if missing and by_name:
-        facts.append(
-            Fact(name=NOT_RECORDED, values=((", ".join(missing), len(inputs.study.runs)),))
-        )
+        facts.append(Fact(name=NOT_RECORDED, values=((", ".join(missing), count),)))
     return tuple(facts)
 
 
-def _facts_of_runs(inputs: ReportInputs) -> Iterator[tuple[Mapping[str, str], int]]:
+def _facts_of_runs(inputs: ReportInputs) -> Iterator[dict[str, str]]:
     """Yield the recorded facts of runs; those that the job printed take precedence.
 
-    The number of runs follows: nothing but its conditions is recorded of a run in a table.
+    Nothing but its conditions is recorded of a run in a table.
     """
     from hpc_train.scaling.record_arrays import run_level_records
 
@@ -348,19 +359,13 @@ def _facts_of_runs(inputs: ReportInputs) -> Iterator[tuple[Mapping[str, str], in
             printed[record.run].setdefault(name, value)
         elif record.metric == "seed":
             printed[record.run].setdefault("seed", f"{record.value:g}")
-    if not (own or inputs.transports or printed):
-        yield from ((_shown(run.conditions), 1) for run in inputs.study.runs)
-        return
+    with_logs = own or inputs.transports or printed
     for expected in inputs.study.runs:
-        name = expected.run_id
-        run, transport = own.get(name), inputs.transports.get(name)
-        conditions = _shown({**expected.conditions, **printed.get(name, {})})
-        yield {**run_facts(run, transport), **conditions}, 1
-
-
-def _shown(conditions: Mapping[str, str]) -> dict[str, str]:
-    """Return the conditions that are facts; each variable is a separate fact."""
-    return {name: value for name, value in conditions.items() if name != "variables"}
+        run = expected.run_id
+        facts = run_facts(own.get(run), inputs.transports.get(run)) if with_logs else {}
+        facts = {**facts, **expected.conditions, **printed.get(run, {})}
+        # Each variable is a separate fact.
+        yield {name: value for name, value in facts.items() if name != "variables"}
 
 
 def _counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
@@ -373,20 +378,23 @@ def _counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
 
 
 def _times(runs: Sequence[Run]) -> Iterator[Fact]:
+    """Yield the ids of the jobs, and the first and last moment of each kind."""
+    jobs = [job for run in runs if (job := _job(run))]
+    if jobs:
+        first, *others = sorted(set(jobs), key=_order)
+        span = f"{first} … {others[-1]} ({len(others) + 1} jobs)" if others else first
+        yield Fact(name="jobs", values=((span, len(jobs)),))
     statuses = [run.status for run in runs if run.status]
     moments: dict[str, list[float | None]] = {
         "submitted": [_moment(run.submission.submitted) for run in runs if run.submission],
         "started": [status.started for status in statuses],
         "ended": [status.ended for status in statuses],
     }
-    jobs = [job for run in runs if (job := _job(run))]
-    if jobs:
-        yield Fact(name="jobs", values=((_span(sorted(set(jobs), key=_order)), len(jobs)),))
     for name, values in moments.items():
         known = sorted(moment for moment in values if moment is not None)
         if known:
             ends = (datetime.fromtimestamp(one, timezone.utc) for one in (known[0], known[-1]))
-            days = list(dict.fromkeys(f"{one:%Y-%m-%d %H:%M:%S} UTC" for one in ends))
+            days = dict.fromkeys(f"{one:%Y-%m-%d %H:%M:%S} UTC" for one in ends)
             yield Fact(name=name, values=((" … ".join(days), len(known)),))
 
 
@@ -402,10 +410,6 @@ def _order(job: str) -> tuple[int, str]:
     return (int(number) if number.isdecimal() else 0, job)
 
 
-def _span(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{words[0]} … {words[-1]} ({len(words)} jobs)"
-
-
 def _moment(text: str) -> float | None:
     try:
         return datetime.fromisoformat(text).timestamp()
@@ -413,98 +417,46 @@ def _moment(text: str) -> float | None:
         return None
 
 
-def _analysis(inputs: ReportInputs) -> Iterator[Fact]:
-    from hpc_train.scaling.record_arrays import has_step_times
+def _logs(inputs: ReportInputs) -> Iterator[str]:
+    """Yield a line with the size and the digest of each file, and of all logs of each run.
 
-    study, count = inputs.study, len(inputs.study.runs)
-    if has_step_times(inputs.records):
-        yield Fact(name="warm-up excluded", values=((_warmup(study.warmup), count),))
-        yield Fact(name="value of a run", values=(("median step time of the slowest rank", count),))
-    yield Fact(name="interval", values=(("95 %, Welch on logarithms, over runs", count),))
-    yield Fact(name="analysed by", values=((f"hpctrain {VERSION}", count),))
-    if study.allow_mixed:
-        yield Fact(name="allowed to differ", values=((", ".join(study.allow_mixed), count),))
+    The digest of a run is that of the output of `sha256sum` for all its logs, called in its folder
+    and sorted by name; the line of a finished run is stored, in case its logs are deleted. After a
+    GiB there are only sizes.
+    """
+    left = _MOST_DIGESTED
 
+    def digest(path: Path) -> str:
+        nonlocal left
+        try:
+            left -= path.stat().st_size
+            return "" if left < 0 else sha256_of(path)
+        except OSError:
+            return ""
 
-def _warmup(warmup: Warmup) -> str:
-    seconds = f", and {warmup.seconds:g} s" if warmup.seconds else ""
-    return f"{warmup.steps} steps{seconds}"
-
-
-def _sources(inputs: ReportInputs, digests: Digests | None) -> Iterator[Fact]:
-    from hpc_train.scaling.record_arrays import parsers_of
-
-    parsers = parsers_of(inputs.records)
-    if parsers:
-        ranked = [f"{name} {count}" for name, count in _counted(parsers)]
-        yield Fact(name="records by parser", values=((", ".join(ranked), len(inputs.study.runs)),))
-    if digests is None:
-        return
-    logs = [line for run in inputs.own if (line := digests.of_run(run))]
-    logs += digests.of_files(_named(inputs.files))
-    if logs:
-        count = len(inputs.study.runs) if len(logs) == 1 else 1
-        yield Fact(name="logs", values=tuple((line, count) for line in logs))
-
-
-def _named(files: Sequence[Path]) -> Sequence[tuple[str, Path]]:
-    names = Counter(path.name for path in files)
-    return [(path.name if names[path.name] == 1 else path.as_posix(), path) for path in files]
-
-
-# Stored in the run folder, in case the logs are deleted.
-_FILE = "logs.json"
-_MOST_DIGESTED = 1 << 30
-_decode = msgspec.json.Decoder(str).decode
-
-
-class Digests:
-    """Digests of files, up to a GiB in total: after that, sizes only."""
-
-    def __init__(self, most: int = _MOST_DIGESTED) -> None:
-        self._left = most
-
-    def of_run(self, run: Run) -> str:
-        """Return a line for all logs of a run or, if they are deleted, the stored line.
-
-        The line of a finished run is stored in logs.json. The digest is that of the output of
-        `sha256sum` for all logs, called in the run's folder and sorted by name.
-
-        Raises:
-            LogParseError: the stored file is damaged.
-        """
+    for run in inputs.own:
         folder = run.folder
         if not is_folder(folder.logs):
-            return read_cache(folder.path / _FILE, _decode) or ""
+            yield from filter(None, [read_cache(folder.path / _FILE, _decode)])
+            continue
         files = log_files([folder.logs])
+        digests = [digest(path) for path in files]
+        names = [path.relative_to(folder.path).as_posix() for path in files]
+        lines = (f"{readable(f'{d}  {name}')}\n" for d, name in zip(digests, names, strict=True))
+        whole = hashlib.sha256("".join(lines).encode()).hexdigest()
         size = sum(path.stat().st_size for path in files)
-        lines = [f"{self._of(p)}  {p.relative_to(folder.path).as_posix()}\n" for p in files]
-        complete = not any(line.startswith("-") for line in lines)
-        digest = hashlib.sha256("".join(map(readable, lines)).encode()).hexdigest()
-        count = f"{len(files)} file{'s' * (len(files) != 1)}"
-        line = f"{folder.run_id}: {count}, {size} B{_shown_digest(digest if complete else '')}"
+        number = f"{len(files)} file{'s' * (len(files) != 1)}"
+        shown = f"sha256 {whole}" if all(digests) else "not digested"
+        line = f"{folder.run_id}: {number}, {size} B, {shown}"
         if run.state.finished:
             write_cache(folder.path / _FILE, to_json(line))
-        return line
-
-    def of_files(self, files: Iterable[tuple[str, Path]]) -> Iterator[str]:
-        """Yield a line for each file: its name, size, and digest."""
-        for name, path in files:
-            if path.is_file():
-                size, digest = path.stat().st_size, self._of(path).removeprefix("-")
-                yield f"{readable(name)}: {size} B{_shown_digest(digest)}"
-
-    def _of(self, path: Path) -> str:
-        """Return a file's digest; `-` if there are too many bytes, or they cannot be read."""
-        try:
-            self._left -= path.stat().st_size
-            return "-" if self._left < 0 else sha256_of(path)
-        except OSError:
-            return "-"
-
-
-def _shown_digest(digest: str) -> str:
-    return f", sha256 {digest}" if digest else ", not digested"
+        yield line
+    alike = Counter(path.name for path in inputs.files)
+    for path in filter(Path.is_file, inputs.files):
+        name = path.name if alike[path.name] == 1 else path.as_posix()
+        found = digest(path)
+        shown = f"sha256 {found}" if found else "not digested"
+        yield f"{readable(name)}: {path.stat().st_size} B, {shown}"
 
 
 def points_frame(report: Report) -> pd.DataFrame:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from hpc_train.reports.point_and_series_names import counted, names, size, under
-from hpc_train.reports.report import CAVEATS, Report
+from hpc_train.reports.report import CAVEATS
 from hpc_train.reports.value_format import Row, plain_rows
 from hpc_train.scaling.run_flags import IMPLAUSIBLE, FlagCode
 
@@ -55,20 +53,13 @@ _ALIKE = (
 )
 
 
-def with_run_caveats(
-    report: Report, apart: Sequence[ApartPoints], slow: Sequence[SlowRun], points: pd.DataFrame
-) -> Report:
-    """Add to the summary that compared points are on other nodes, and which runs are slow."""
-    if not apart and not slow:
-        return report
-    rows = plain_rows(points)
-    caveats = (*_apart_points(apart, rows), *_slow_runs(slow, rows))
-    return msgspec.structs.replace(report, summary=(*report.summary, *caveats))
-
-
-def _apart_points(apart: Sequence[ApartPoints], points: Sequence[Row]) -> Iterator[str]:
+def run_caveats(
+    apart: Sequence[ApartPoints], slow: Sequence[SlowRun], frame: pd.DataFrame
+) -> Iterator[str]:
+    """Yield that compared points are on other nodes, and which runs are slow."""
+    points = plain_rows(frame) if apart or slow else []
+    name = names(points)
     if apart:
-        name = names(points)
         shown = (
             f"{name(points[one.point])} on {_few(one.nodes)}, {name(points[one.other])} on "
             f"{_few(one.others)}"
@@ -76,6 +67,17 @@ def _apart_points(apart: Sequence[ApartPoints], points: Sequence[Row]) -> Iterat
         )
         said = _ALIKE.format("the points")
         yield f"{CAVEATS}points that are compared {said}: {_and_more(shown, len(apart))}."
+    if slow:
+        shown = (
+            f"{one.run_id} took {one.times:.3g} times as long as the median of the "
+            f"{counted(one.runs, 'run')} at {name(points[one.point])}"
+            for one in slow[:NAMED]
+        )
+        what = "a run is" if len(slow) == 1 else "runs are"
+        yield (
+            f"{CAVEATS}{what} slower than the scatter explains: {_and_more(shown, len(slow))}. "
+            "Find the cause, or exclude it: --exclude RUN=REASON."
+        )
 
 
 def sides_apart(
@@ -88,21 +90,6 @@ def sides_apart(
             for one in apart[:NAMED]
         )
         yield f"{CAVEATS}A and B {_ALIKE.format('A and B')}: {_and_more(shown, len(apart))}."
-
-
-def _slow_runs(slow: Sequence[SlowRun], points: Sequence[Row]) -> Iterator[str]:
-    if slow:
-        name = names(points)
-        shown = (
-            f"{one.run_id} took {one.times:.3g} times as long as the median of the "
-            f"{counted(one.runs, 'run')} at {name(points[one.point])}"
-            for one in slow[:NAMED]
-        )
-        what = "a run is" if len(slow) == 1 else "runs are"
-        yield (
-            f"{CAVEATS}{what} slower than the scatter explains: {_and_more(shown, len(slow))}. "
-            "Find the cause, or exclude it: --exclude RUN=REASON."
-        )
 
 
 def _and_more(shown: Iterable[str], count: int) -> str:

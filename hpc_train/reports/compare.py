@@ -1,10 +1,11 @@
-"""Two sides, each an input of a report -> the report that compares them."""
+"""Two sides, each an input of a report -> the report that compares them point by point."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,30 +13,59 @@ import msgspec
 
 from hpc_train.base.errors import ReportError, newer_version
 from hpc_train.base.files import read_regular
-from hpc_train.base.value import Value
+from hpc_train.base.metrics import BASES
 from hpc_train.jobs.log_selection import Search
-from hpc_train.reports.report import Report
+from hpc_train.reports.caveats import MEANING, implausible_of_side, implausible_ratios, sides_apart
+from hpc_train.reports.gates import quality_lost
+from hpc_train.reports.point_and_series_names import (
+    counted,
+    names,
+    series_heading,
+    short_series,
+)
+from hpc_train.reports.points_table import as_it_is, ratio_record
+from hpc_train.reports.report import CAVEATS, OK, Column, Report, ReportTable, Shown, table_of
 from hpc_train.reports.report_inputs import report_inputs
+from hpc_train.reports.value_format import (
+    ABSENT,
+    Row,
+    for_programs,
+    level_word,
+    levels_word,
+    plain_rows,
+    significant,
+    whole,
+    with_limits,
+)
 from hpc_train.runs.conditions import OF_SITES, differences
 from hpc_train.runs.run import Run
-from hpc_train.scaling.run_flags import flag_of
+from hpc_train.scaling.run_flags import FlagCode, flag_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.reports.value_format import Row
-
 SCHEMA = 1
+CONFIDENCE = 0.95
 _NAMED = r"[A-Za-z_][\w.]*="
 _REPORT = re.compile(rb'\s{0,9}\{\s{0,9}"schema": ?\d{1,9},\s{0,9}"name": ')
 _SELECTION = re.compile(rf"^(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
-
-
-class CompareOptions(Value, frozen=True, kw_only=True):
-    """Options: differences within `min_effect` are ignored; fields that may differ."""
-
-    min_effect: float | None = None
-    allow_mixed: tuple[str, ...] = ()
+SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
+BETTER, WORSE, NOT_IN_B = "B better", "B worse", "not in B"
+UNDECIDED = {
+    "n=1: no verdict": "No verdict, because n=1 has no interval",
+    "no spread: no verdict": "No verdict, because equal repetitions have no interval",
+}
+METHOD = (
+    "B/A is the ratio of rates (for times the inverse ratio), so that more than 1 means that B is "
+    "faster; "
+    "its interval is Welch's on the logarithms of both samples; the replicate is the run."
+)
+STEPS = (
+    "Each interval is at the level at which its point is decided, {levels} (Holm: {points} points "
+    "are compared at once, and fewer after each decision; all verdicts together hold at "
+    "{confidence})."
+)
+MANY = 8
 
 
 class Side(NamedTuple):
@@ -69,45 +99,78 @@ class ComparedReport(NamedTuple):
     undecided: tuple[str, ...]
 
 
-def compare(a: str, b: str, search: Search, options: CompareOptions) -> ComparedReport:
-    """Compare B with A, point by point.
+def compare(
+    a: str,
+    b: str,
+    search: Search,
+    min_effect: float | None = None,
+    allow_mixed: tuple[str, ...] = (),
+) -> ComparedReport:
+    """Compare B with A, point by point; differences within `min_effect` are ignored.
+
+    As JSON the report has `rows`, one per point: sizes, `basis`, `a` and `b` (rates: per second,
+    times: s), `ratio` as {"value", "low", "high"} or null and its `level`, `verdict`, `why`, runs
+    and accuracy of both sides; `differences` with `setting`, `a`, `b`; `runs` of both sides, each
+    with its `side`. `checks` are implausible values, the points at which B is worse, or that no
+    point has a verdict.
 
     Raises:
         HpcTrainError: a side does not exist, is empty, or has no selected run.
     """
-    from hpc_train.reports.comparison_report import ComparisonInput, comparison_report, undecided
-    from hpc_train.reports.value_format import plain_rows
     from hpc_train.scaling.caveats import apart_sides
     from hpc_train.scaling.comparison import Demands, comparison_frame
 
-    _check(options)
-    sides = [side(word, search, options.allow_mixed) for word in (a, b)]
+    if min_effect is not None and not 0 < min_effect < 1:
+        raise ReportError(f"--min-effect {min_effect:g}: must be between 0 and 1; 0.02 is 2 %")
+    sides = [side(word, search, allow_mixed) for word in (a, b)]
     first, second = (one.runs for one in sides)
-    demands = Demands(min_effect=options.min_effect, allow_mixed=options.allow_mixed)
-    points = comparison_frame(first, second, demands)
-    report = comparison_report(
-        ComparisonInput(
-            names=_names(a, b),
-            points=points,
-            runs=(first, second),
-            side_points=(sides[0].points, sides[1].points),
-            settings=differences(
-                sides[0].own, sides[1].own, [_conditions(r) for r in (first, second)]
+    demands = Demands(min_effect=min_effect, allow_mixed=allow_mixed)
+    points = plain_rows(comparison_frame(first, second, demands))
+    conditions = [_conditions(one.runs) for one in sides]
+    settings = differences(sides[0].own, sides[1].own, conditions)
+    wrong = tuple(_implausible(points, sides))
+    short = [word.rstrip("/").rpartition("/")[2] for word in (a, b)]
+    a, b = short if all(short) and short[0] != short[1] else (a, b)
+    apart = apart_sides(first, second)
+    runs = _runs_table(sides)
+    states = {str(row["state"]) for row in runs.records}
+    partial_ = bool(states - {OK, "EXCLUDED"}) or not states or any(s.unreadable for s in sides)
+    report = Report(
+        title=f"A ({a}) against B ({b})",
+        summary=(
+            *_differing_sites(settings),
+            *(f"{CAVEATS}{line}." for line in wrong),
+            *sides_apart(apart, names(points), points),
+            *_caveats(points),
+            *_answers(points),
+            *(
+                f"{letter} is {name}: {int((one.runs['state'] == OK).sum())} of {len(one.runs)} "
+                "runs ok."
+                for letter, name, one in zip("AB", (a, b), sides, strict=True)
             ),
-            notes=tuple(
-                f"{n}: {text}" for n, s in zip("AB", sides, strict=True) for text in s.notes
-            ),
-            of_sites=OF_SITES,
-            min_effect=options.min_effect,
-            allow_mixed=options.allow_mixed,
-            apart=apart_sides(first, second),
-        )
+        ),
+        tables=(_points_table(points), _differences_table(settings), runs),
+        notes=(
+            *_methods(points, min_effect, allow_mixed),
+            *(f"{n}: {text}" for n, one in zip("AB", sides, strict=True) for text in one.notes),
+        ),
+        checks=(*wrong, *_checks(points)),
+        name=f"{a} against {b}",
+        conditions={
+            "a": a,
+            "b": b,
+            "confidence": CONFIDENCE,
+            "interval": "Welch on logarithms of two samples; the replicate is the run",
+            "min_effect": min_effect,
+            "allow_mixed": list(allow_mixed),
+        },
+        partial=partial_,
     )
-    states = {str(row["state"]) for row in report.run_rows}
-    unfinished = bool(states - {"COMPLETED", "EXCLUDED"}) or not states
-    partial = unfinished or any(one.unreadable for one in sides)
-    report_with_state = msgspec.structs.replace(report, partial=partial)
-    return ComparedReport(report_with_state, partial, tuple(undecided(plain_rows(points))))
+    name = names(points)
+    undecided = (
+        f"not decided: {name(row)}: {row['why']}" for row in points if row["ratio_low"] is None
+    )
+    return ComparedReport(report, partial_, tuple(undecided))
 
 
 def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
@@ -118,19 +181,12 @@ def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
     return [{**own, "transport": name} if name else own for own, name in pairs]
 
 
-def _names(a: str, b: str) -> tuple[str, str]:
-    """Return the names of the sides, without folders if they differ."""
-    short = [word.rstrip("/").rpartition("/")[2] for word in (a, b)]
-    return (short[0], short[1]) if short[0] and short[1] and short[0] != short[1] else (a, b)
-
-
 def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     """Return the runs of an argument: an input of `report`, its JSON, `STUDY:launcher=srun`.
 
     Raises:
         HpcTrainError: it does not exist, or no run was selected.
     """
-    from hpc_train.reports.value_format import plain_rows
     from hpc_train.scaling.run_selection import selected
 
     name, pairs = selection(word)
@@ -159,7 +215,6 @@ def selection(word: str) -> tuple[str, dict[str, str]]:
 
 
 def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
-    from hpc_train.reports.value_format import plain_rows
     from hpc_train.scaling.implausible_values import with_implausible
     from hpc_train.scaling.runs import run_frame
     from hpc_train.scaling.speedup import speedup_frame
@@ -229,7 +284,183 @@ def _json(path: Path) -> Any:
         return None
 
 
-def _check(options: CompareOptions) -> None:
-    effect = options.min_effect
-    if effect is not None and not 0 < effect < 1:
-        raise ReportError(f"--min-effect {effect:g}: must be between 0 and 1; 0.02 is 2 %")
+def _points_table(points: Sequence[Row]) -> ReportTable:
+    """Return a row per point."""
+    bases = {BASES[row["basis"]].in_heading for row in points}
+    unit = f"\n{bases.pop()}" if len(bases) == 1 else ""
+    axis, level = series_heading(points), levels_word(points, CONFIDENCE)
+    sizes = {
+        "nodes": "nodes",
+        "gpus_per_node": "gpus/\nnode",
+        "tasks_per_node": "tasks/\nnode",
+        "ranks": "ranks",
+    }
+    columns: list[Shown] = [
+        (Column("series", axis or "series", "left"), lambda row: short_series(row["series"], axis)),
+        *((Column(key, heading), partial(_count, key)) for key, heading in sizes.items()),
+        (Column("n", "ok\nA, B"), lambda row: f"{_ok(row, 'a')}, {_ok(row, 'b')}"),
+        (Column("a", f"A{unit}", drop=4), lambda row: significant(row["a"])),
+        (Column("b", f"B{unit}", drop=3), lambda row: significant(row["b"])),
+        (Column("ratio", f"B/A\n[{level}]"), lambda row: with_limits(row, "ratio", 3)),
+        (
+            Column("accuracy_change_pp", "accuracy\nchange", drop=2),
+            lambda row: ABSENT if (x := row["accuracy_change_pp"]) is None else f"{x:+.2f}",
+        ),
+        (Column("verdict", "verdict", "left"), _verdict),
+    ]
+    shown = [one for one in columns if _is_needed(one, points)]
+    return table_of("Points", "rows", shown, points, tuple(map(ratio_record, points)))
+
+
+def _is_needed(shown: Shown, points: Sequence[Row]) -> bool:
+    key, values = shown[0].key, {shown[1](row) for row in points}
+    if key == "ranks" and any(len({row[k] for row in points}) > 1 for k in SIZES):
+        return False
+    if key in ("series", *SIZES[1:], "ranks"):
+        return len(values) > 1
+    return key != "accuracy_change_pp" or values != {ABSENT}
+
+
+def _count(key: str, row: Row) -> str:
+    return whole(row[key])
+
+
+def _ok(row: Row, side: str) -> str:
+    done, asked = row[f"n_{side}"], row[f"submitted_{side}"]
+    return f"{done}" if done == asked else f"{done}/{asked}"
+
+
+def _verdict(row: Row) -> str:
+    """Return a short form of the verdict; the summary has the full form."""
+    return "no difference" if row["verdict"].startswith("no diff") else str(row["verdict"])
+
+
+def _differences_table(settings: Sequence[tuple[str, str, str]]) -> ReportTable:
+    """Return a row per setting that differs between the sides: its values in A and in B."""
+    rows = [dict(zip(("setting", "a", "b"), row, strict=True)) for row in settings]
+    columns: list[Shown] = [
+        (Column(key, heading, "left", prose=key != "setting"), partial(as_it_is, key))
+        for key, heading in (("setting", "setting"), ("a", "A"), ("b", "B"))
+    ]
+    return table_of("Settings that differ", "differences", columns, rows)
+
+
+def _runs_table(sides: Sequence[Side]) -> ReportTable:
+    """Return the runs that are not ok; `records` holds every run of both sides."""
+    rows = [
+        {"side": letter, **for_programs(row)}
+        for letter, one in zip("AB", sides, strict=True)
+        for row in plain_rows(one.runs)
+    ]
+    columns: list[Shown] = [
+        (Column(key, key, "left", prose=key == "problem"), partial(as_it_is, key))
+        for key in ("side", "run_id", "state", "problem")
+    ]
+    failed = [row for row in rows if row["state"] != OK]
+    return table_of("Runs without a result", "runs", columns, failed, rows)
+
+
+def _differing_sites(settings: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """Yield how the sites differ, if the sides are of different ones."""
+    sites = [row for row in settings if row[0] == "site"]
+    if sites:
+        _, a, b = sites[0]
+        own = [row for row in settings if row[0] in OF_SITES and row not in sites]
+        differing = ", ".join(f"{name} ({one} and {other})" for name, one, other in own)
+        in_what = f" differ in {differing}" if own else " differ in no recorded hardware or version"
+        yield f"The sites {a} and {b}{in_what}."
+
+
+def _implausible(points: Sequence[Row], sides: Sequence[Side]) -> Iterator[str]:
+    """Yield the implausible values of each side, and the ratios that are too large for a change."""
+    for letter, one in zip("AB", sides, strict=True):
+        yield from (f"{letter}: {line}" for line in implausible_of_side(one.points))
+    name = names(points)
+    for row, ratio in implausible_ratios(points):
+        yield f"{MEANING[FlagCode.UNIT]} (B/A is {significant(ratio)}): {name(row)}"
+
+
+def _answers(points: Sequence[Row]) -> Iterator[str]:
+    """Yield the points at which B is faster, slower, or neither; then those not compared."""
+    of = [row for row in points if row["ratio"] is not None]
+    in_all = counted(len(of), "point")
+    changes = {BETTER: ("faster", 1), WORSE: ("slower", -1)}
+    for verdict in dict.fromkeys([BETTER, WORSE, *(row["verdict"] for row in of)]):
+        own = [row for row in of if row["verdict"] == verdict]
+        if not own:
+            continue
+        where = ""
+        if len(own) < len(of) and len(own) <= MANY:
+            where = f" ({', '.join(map(names(of), own))})"
+        if any(None in (row["batch_a"], row["batch_b"]) for row in own):
+            where += ", assuming the same batch in A and B"
+        if verdict in changes:
+            word, sign = changes[verdict]
+            by = _span([sign * (row["ratio"] - 1) for row in own])
+            yield f"B is {word} than A at {len(own)} of {in_all}, by {by}{where}."
+        else:
+            said = UNDECIDED.get(verdict, verdict)
+            yield f"{said[0].upper()}{said[1:]}: {len(own)} of {in_all}{where}."
+    without, name = [row for row in points if row["ratio"] is None], names(points)
+    if without:
+        named = "; ".join(f"{name(row)} ({row['why']})" for row in without[:MANY])
+        more = f" and {len(without) - MANY} more" if len(without) > MANY else ""
+        yield f"Not compared: {named}{more}."
+    if not points:
+        yield "Neither side has a run."
+
+
+def _span(values: Sequence[float]) -> str:
+    """Return `4 to 9 %`, with a decimal below ten."""
+    low, high = (
+        f"{100 * v:.1f}" if abs(v) < 0.1 else f"{100 * v:.0f}" for v in (min(values), max(values))
+    )
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _caveats(points: Sequence[Row]) -> Iterator[str]:
+    name = names(points)
+    worse = [(row, lost) for row in points if (lost := quality_lost(row))]
+    if worse:
+        row, lost = worse[0]
+        where = f"at {len(worse)} of {counted(len(points), 'point')}"
+        yield f"{CAVEATS}B is not as good as A {where}: {lost} at {name(row)}."
+    for row in (row for row in points if not quality_lost(row)):
+        change, limit = row["accuracy_change_pp"], row["accuracy_limit_pp"]
+        # Repetitions with one seed agree to the last digit; the noise is then not measured.
+        if change is not None and limit is not None and abs(change) > limit:
+            yield (
+                f"Caveats: accuracy of B differs from that of A ({change:+.2f} points, noise "
+                f"explains {limit:.2f}): {name(row)}."
+            )
+
+
+def _checks(points: Sequence[Row]) -> Iterator[str]:
+    """Yield the points at which B is worse or missing; a check without any verdict fails."""
+    name = names(points)
+    for row in points:
+        if row["verdict"] == WORSE:
+            yield f"B worse: {name(row)}: {with_limits(row, 'ratio', 3)} times the speed of A"
+    for row in points:
+        if lost := quality_lost(row):
+            yield f"B worse: {name(row)}: {lost}"
+        if row["why"] == NOT_IN_B:
+            yield f"missing: {name(row)}: {NOT_IN_B}"
+    if all(row["ratio_low"] is None for row in points):
+        reasons = "; ".join(dict.fromkeys(row["why"] for row in points)) or "there is no run"
+        yield f"no point has a verdict: {reasons}"
+
+
+def _methods(
+    points: Sequence[Row], min_effect: float | None, allow_mixed: Sequence[str]
+) -> Iterator[str]:
+    if any(row["ratio"] is not None for row in points):
+        yield METHOD
+    several = sum(row["ratio_low"] is not None for row in points)
+    if several > 1:
+        levels = levels_word(points, CONFIDENCE)
+        yield STEPS.format(levels=levels, points=several, confidence=level_word(CONFIDENCE))
+    if min_effect is not None:
+        yield f"Differences of up to {100 * min_effect:g} % count as no difference."
+    if allow_mixed:
+        yield f"Allowed to differ: {', '.join(allow_mixed)}."

@@ -1,15 +1,23 @@
 """Report: title, tables, figures and notes, before any format."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import msgspec
+
 from hpc_train.base.value import Value
+from hpc_train.reports.value_format import Row
+
+# The state of a run with a result.
+OK = "COMPLETED"
 
 # How lines of the summary begin that are not the answer.
 CAVEATS, MEASURED, COST, NOT_KNOWN = "Caveats: ", "Measured: ", "Cost: ", "Not known: "
 
 
-class Column(Value, frozen=True, kw_only=True):
+class Column(Value, frozen=True):
     """A column of a report's table: key in CSV and JSON, heading, alignment.
 
     Where a table is too wide, columns with `drop` above 0 are left out, the lowest first; cells of
@@ -42,6 +50,29 @@ class ReportTable(Value, frozen=True, kw_only=True):
     rows: tuple[tuple[Cell, ...], ...]
     key: str = ""
     records: Sequence[dict[str, Any]] = ()
+
+
+Shown = tuple[Column, Callable[[Row], str]]
+
+
+def table_of(
+    title: str,
+    key: str,
+    columns: Sequence[Shown],
+    rows: Sequence[Row],
+    records: Sequence[dict[str, Any]] | None = None,
+) -> ReportTable:
+    """Return a table of columns with the text of each row; `records` are the rows if not given."""
+    return ReportTable(
+        title=title,
+        columns=tuple(column for column, _ in columns),
+        rows=tuple(
+            tuple(Cell(text=text(row), value=row.get(column.key)) for column, text in columns)
+            for row in rows
+        ),
+        key=key,
+        records=tuple(map(dict, rows)) if records is None else records,
+    )
 
 
 class Figure(Value, frozen=True, kw_only=True):
@@ -118,6 +149,13 @@ class Report(Value, frozen=True, kw_only=True):
             for line in self.summary
             if line.startswith(start)
         )
+
+    def extended(self, tables: Sequence[ReportTable], notes: Sequence[str]) -> Report:
+        """Return the report with more tables before that of the runs, and with more notes."""
+        keys = [table.key for table in self.tables]
+        place = keys.index("runs") if "runs" in keys else len(keys)
+        every = (*self.tables[:place], *tables, *self.tables[place:])
+        return msgspec.structs.replace(self, tables=every, notes=(*self.notes, *notes))
 
     @property
     def run_rows(self) -> tuple[dict[str, Any], ...]:

@@ -6,8 +6,7 @@ import functools
 import logging
 import math
 import shlex
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from pathlib import Path
@@ -27,17 +26,18 @@ from hpc_train.foreign.classify_inputs import (
     refuse_same_logs,
 )
 from hpc_train.foreign.csv_table import ResultTable, table_of
-from hpc_train.foreign.points_file import Points, in_order, logs_named, read_points, sized
+from hpc_train.foreign.points_file import in_order, logs_named, read_points, sized
 from hpc_train.foreign.table_file import read_table
 from hpc_train.foreign.workbook import sheet_of
 from hpc_train.jobs.log_selection import Search
+from hpc_train.jobs.operations import PEAK
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.collect import apart_warnings, packs_in, wanted
 from hpc_train.logs.foreign_logs_by_run import foreign_runs, nothing
-from hpc_train.logs.formats.mlperf import MlperfRun, mlperf_run, scaling_factor
+from hpc_train.logs.formats.mlperf import mlperf_run, scaling_factor
 from hpc_train.logs.log_file import log_files, rank_of
 from hpc_train.logs.pattern_suggestions import suggested_for
-from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Wanted
+from hpc_train.logs.read_log import GUESSING, ParseStats, Wanted
 from hpc_train.logs.record import RESULTS, Record
 from hpc_train.logs.record_file import read_record_file
 from hpc_train.nccl.transport import (
@@ -46,16 +46,13 @@ from hpc_train.nccl.transport import (
     site_network,
     transport_notes,
 )
-from hpc_train.plans.queue_limits import partition_named
-from hpc_train.reports.gpu_peaks import gpu_peaks
-from hpc_train.reports.read_report_options import exclusions, without
-from hpc_train.reports.study_runs import StudyRuns, study_runs
+from hpc_train.reports.read_report_options import without
+from hpc_train.reports.study_runs import study_runs
 from hpc_train.runs.conditions import conditions_of
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.runs.nccl_transport import Transport
-from hpc_train.runs.run import JobState, Run
+from hpc_train.runs.run import JobState, Manifest, Run
 from hpc_train.runs.run_folders import homes, is_run, run_folders
-from hpc_train.scaling.largest_message_bandwidth import headline, share_of_link
 from hpc_train.scaling.time_to_accuracy_by_point import LEAST_RUNS, score
 from hpc_train.sites.load import load_site
 
@@ -63,28 +60,6 @@ if TYPE_CHECKING:
     from hpc_train.scaling.record_arrays import RecordArrays
 
 _log = logging.getLogger(__name__)
-
-
-def selection(
-    root: Path,
-    *,
-    form: str = "auto",
-    points: Path | None = None,
-    exclude: Sequence[str] = (),
-    allow_failed: bool = False,
-) -> Search:
-    """Return the runs and logs of a report; `exclude` has words like `1-srun-r2=node 3 was down`.
-
-    Raises:
-        SpecError: an exclusion without a reason.
-    """
-    return Search(
-        root=root,
-        form=form,
-        points=points,
-        excluded=exclusions(exclude),
-        allow_failed=allow_failed,
-    )
 
 
 # Words of a command that a next one repeats.
@@ -142,25 +117,17 @@ def report_inputs(
         _refuse_all_results(Path(word))
     paths, homes = classify(words, search.root)
     stats = ParseStats() if stats is None else stats
-    if not homes:
-        return _stated(_foreign(paths, search, stats), words, search)
-    if search.points is not None or search.sizes:
+    if homes and (search.points is not None or search.sizes):
         given = search.points or f"--{next(iter(search.sizes))}"
         raise LogParseError(f"{given}: the sizes of hpctrain's runs are known")
-    options = wanted(search.form, search.prefix, search.patterns)
-    found = _own(study_runs(paths, homes, options), stats)
-    study = without(found.study, search.excluded, homes[0])
-    return _stated(msgspec.structs.replace(found, study=study), words, search)
-
-
-def _stated(found: ReportInputs, words: Sequence[str], search: Search) -> ReportInputs:
-    """Return the inputs with what a person states, and with the words that a command repeats."""
+    found = _own(paths, homes, search, stats) if homes else _foreign(paths, search, stats)
     from hpc_train.scaling.record_arrays import with_rates
 
     sizes = "".join(f" --{name} {','.join(map(str, n))}" for name, n in search.sizes.items())
     batch, scaling = search.batch or found.study.batch, search.scaling or found.study.scaling
     study = msgspec.structs.replace(
         found.study,
+        # The words that a command repeats.
         asked=shlex.join(words[:_REPEATED]) + " …" * (len(words) > _REPEATED) + sizes,
         scaling=scaling or ("strong" if batch else None),
         batch=batch,
@@ -186,26 +153,87 @@ def _refuse_all_results(folder: Path) -> None:
         )
 
 
-def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
+def _own(
+    paths: Sequence[Path], homes: Sequence[Path], search: Search, stats: ParseStats
+) -> ReportInputs:
+    """Return the inputs of a study of hpctrain, or of the runs of a job."""
     from hpc_train.scaling.record_arrays import gathered
 
-    own, records = found.runs, gathered(found.packs(stats))
-    records, assumed = _with_durations(found.study, own, records)
-    network_of = functools.cache(site_network)
-    by_id = {run.folder.run_id: run for run in own}
-    transports = {name: _transport(run, network_of, stats) for name, run in by_id.items()}
-    warnings = _warnings(records, lambda name: link_rate(by_id[name], transports[name]))
-    peaks = gpu_peaks(own)
-    conditions = {
-        name: {**peaks.get(name, {}), **conditions_of(run, transports[name])}
-        for name, run in by_id.items()
-    }
-    warmup, short = _warmup_of_short_runs(found.study, records)
-    study = msgspec.structs.replace(_with_conditions(found.study, conditions), warmup=warmup)
-    inputs = _report_inputs(study, records, transports, warnings, stats)
-    said = "; ".join(filter(None, (inputs.study.guessed, assumed, short)))
-    study = msgspec.structs.replace(inputs.study, guessed=said)
-    return msgspec.structs.replace(inputs, own=own, study=study)
+    found = study_runs(paths, homes, wanted(search.form, search.prefix, search.patterns))
+    study, own, records = found.study, found.runs, gathered(found.packs(stats))
+    records, assumed = _with_durations(study, own, records)
+    network_of, peaks_of = functools.cache(site_network), functools.cache(_gpu_peaks)
+    transports = {run.folder.run_id: _transport(run, network_of, stats) for run in own}
+    conditions: dict[str, dict[str, str]] = {}
+    for run in own:
+        peak = peaks_of(run.manifest.plan.site, _partition(run.manifest)) if run.manifest else ""
+        recorded = conditions_of(run, transports[run.folder.run_id])
+        conditions[run.folder.run_id] = {**({PEAK: peak} if peak else {}), **recorded}
+    warmup, short = _warmup_of_short_runs(study, records)
+    said = "; ".join(filter(None, (assumed, short)))
+    study = msgspec.structs.replace(study, warmup=warmup, guessed=said)
+    inputs = _inputs(study, records, transports, conditions, stats)
+    study = without(inputs.study, search.excluded, homes[0])
+    return msgspec.structs.replace(inputs, study=study, own=own)
+
+
+def _partition(manifest: Manifest) -> tuple[str, ...]:
+    """Return the names that a run may have for its partition."""
+    setting = manifest.plan.settings.get("partition")
+    names = {manifest.spec.partition, dict(manifest.plan.directives).get("partition")}
+    names |= {str(setting.value)} if setting is not None else set()
+    return tuple(sorted(filter(None, names)))
+
+
+def _gpu_peaks(site: str, partition: tuple[str, ...]) -> str:
+    """Return `bf16=989.5 fp32=67`, the peak of the GPUs by the profile of the site; else ``."""
+    try:
+        partitions = load_site(site).value.partitions
+    except HpcTrainError:
+        return ""
+    named = [one for one in partitions if one.name in partition]
+    chosen = named or [one for one in partitions if one.default]
+    peaks = chosen[0].gpu_peak_tflops if chosen else {}
+    return " ".join(f"{dtype}={peak:g}" for dtype, peak in sorted(peaks.items()))
+
+
+def _inputs(
+    study: ExpectedStudy,
+    records: RecordArrays,
+    transports: Mapping[str, Transport | None],
+    conditions: Mapping[str, Mapping[str, str]],
+    stats: ParseStats,
+) -> ReportInputs:
+    """Return inputs whose runs have their transports and recorded conditions; stated ones win."""
+    from hpc_train.scaling.record_arrays import run_level_records
+
+    known = {run: transport for run, transport in transports.items() if transport is not None}
+    warnings = (
+        *transport_notes(transports),
+        *apart_warnings(run_level_records(records, ("world_size",))),
+        *stats.refusals(),
+    )
+    runs = tuple(
+        msgspec.structs.replace(
+            run,
+            conditions={**conditions.get(run.run_id, {}), **run.conditions},
+            transport=known[run.run_id].verdict if run.run_id in known else run.transport,
+        )
+        for run in study.runs
+    )
+    noted = msgspec.structs.replace(
+        study,
+        runs=runs,
+        notes=(*study.notes, *warnings),
+        guessed="; ".join(filter(None, (guessed_values(records, stats), study.guessed))),
+    )
+    return ReportInputs(
+        study=noted,
+        records=records,
+        warnings=warnings,
+        unreadable=tuple(stats.failed.values()),
+        transports=known,
+    )
 
 
 # A training that states none of the first but one of the second is compared by its duration.
@@ -267,72 +295,15 @@ def _transport(run: Run, network_of: NetworkOf, stats: ParseStats) -> Transport 
 
 
 def _foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> ReportInputs:
-    found = load_foreign(paths, search, stats)
+    """Return the inputs of logs, records or tables of other programs, with the sizes in a file."""
+    found = _read_foreign(paths, search, stats)
     conditions = {
         run: conditions_of(None, transport) for run, transport in found.transports.items()
     }
-    study = _with_conditions(without(found.study, search.excluded, None), conditions)
+    study = without(found.study, search.excluded, None)
     refuse_same_logs(study, found.files)
-    warnings = _warnings(found.records, lambda name: link_rate(None, found.transports.get(name)))
-    inputs = _report_inputs(study, found.records, found.transports, warnings, stats)
+    inputs = _inputs(study, found.records, found.transports, conditions, stats)
     return msgspec.structs.replace(inputs, files=found.inputs)
-
-
-def _with_conditions(
-    study: ExpectedStudy, recorded: Mapping[str, Mapping[str, str]]
-) -> ExpectedStudy:
-    """Add the recorded conditions of each run to the stated ones, which take precedence."""
-    if not recorded:
-        return study
-    runs = tuple(
-        msgspec.structs.replace(run, conditions={**recorded.get(run.run_id, {}), **run.conditions})
-        for run in study.runs
-    )
-    return msgspec.structs.replace(study, runs=runs)
-
-
-def _warnings(records: RecordArrays, rate: LinkRate) -> tuple[str, ...]:
-    from hpc_train.scaling.record_arrays import run_level_records
-
-    run_level = run_level_records(records, ("world_size",))
-    runs: dict[str, list[Record]] = defaultdict(list)
-    for record in run_level:
-        if record.parser == "perftest" and (record.message_size or 0) >= _LONG:
-            runs[record.run].append(record)
-    return (
-        *apart_warnings(run_level),
-        *(text for run, found in runs.items() for text in _slow(run, found, rate)),
-    )
-
-
-def _report_inputs(
-    study: ExpectedStudy,
-    records: RecordArrays,
-    transports: Mapping[str, Transport | None],
-    warnings: Sequence[str],
-    stats: ParseStats,
-) -> ReportInputs:
-    warnings = (*transport_notes(transports), *warnings, *stats.refusals())
-    known = {run: transport for run, transport in transports.items() if transport is not None}
-    runs = tuple(
-        msgspec.structs.replace(run, transport=known[run.run_id].verdict)
-        if run.run_id in known
-        else run
-        for run in study.runs
-    )
-    noted = msgspec.structs.replace(
-        study,
-        runs=runs,
-        notes=(*study.notes, *warnings),
-        guessed=guessed_values(records, stats),
-    )
-    return ReportInputs(
-        study=noted,
-        records=records,
-        warnings=warnings,
-        unreadable=tuple(stats.failed.values()),
-        transports=known,
-    )
 
 
 _LONGEST = 60
@@ -347,64 +318,18 @@ def guessed_values(records: RecordArrays, stats: ParseStats) -> str:
         return ""
     first, runs = found
     more = f" and of {runs - 1} more run{'s' * (runs > 2)}" if runs > 1 else ""
+    name = first.run if first.source.endswith(first.run) else f"{first.run}: {first.source}"
+    unit = "" if first.unit == "1" else f" {first.unit}"
+    seen, printed = stats.known.get(GUESSING), ""
+    # Only of a line that was just read is the text known.
+    if seen is not None and (seen.source, seen.line) == (first.source, first.line):
+        text = " ".join(seen.text.split())
+        printed = f"`{text[:_LONGEST]}{'…' * (len(text) > _LONGEST)}` as "
     return (
-        f"values of {_name(first)}{more} were read by the generic parser (e.g. line {first.line}: "
-        f"{_printed(first, stats)}{first.metric} {first.value:.6g}{_unit(first)}): check them, or "
+        f"values of {name}{more} were read by the generic parser (e.g. line {first.line}: "
+        f"{printed}{first.metric} {first.value:.6g}{unit}): check them, or "
         "give a pattern (pattern: in the study file, or report --pattern)"
     )
-
-
-def _name(record: Record) -> str:
-    own = record.source.endswith(record.run)
-    return record.run if own else f"{record.run}: {record.source}"
-
-
-def _printed(record: Record, stats: ParseStats) -> str:
-    """Return the line of a record, if it was just read."""
-    seen = stats.known.get(GUESSING)
-    if seen is None or (seen.source, seen.line) != (record.source, record.line):
-        return ""
-    text = " ".join(seen.text.split())
-    return f"`{text[:_LONGEST]}{'…' * (len(text) > _LONGEST)}` as "
-
-
-def _unit(record: Record) -> str:
-    return "" if record.unit == "1" else f" {record.unit}"
-
-
-# Minimum fraction of its rate that an intact link carries in long messages.
-_HEALTHY, _LONG = 0.85, 1 << 16
-LinkRate = Callable[[str], float | None]
-
-
-def link_rate(run: Run | None, transport: Transport | None) -> float | None:
-    """Return the speed of an adapter [Gbit/s]: from the site's profile, else from NCCL's log."""
-    stated = [
-        speed for adapter in (transport.adapters if transport else ()) for speed in adapter.gbps
-    ]
-    return (_profile_rate(run) if run else None) or max(stated, default=None)
-
-
-def _slow(run: str, records: list[Record], rate: LinkRate) -> Iterable[str]:
-    best, link = headline(records), rate(run)
-    share = share_of_link(best.value, link) if best and link else 1.0
-    if best and share < _HEALTHY:
-        yield (
-            f"{run}: perftest moves {best.value * 8:.3g} Gbit/s, {100 * share:.0f} % of the link's "
-            f"{link:g}; a healthy link reaches {100 * _HEALTHY:.0f} %: check its speed (`ibstat`), "
-            "the PCIe width and speed of the adapter (`lspci -vv`), the MTU and the NUMA node"
-        )
-
-
-def _profile_rate(run: Run) -> float | None:
-    if run.manifest is None:
-        return None
-    try:
-        site = load_site(run.manifest.plan.site)
-    except HpcTrainError:
-        return None
-    found = partition_named(site.value, run.manifest.spec.partition)
-    return found[1].nic_gbps if found else None
 
 
 # Metrics of network benchmarks and LINPACK, which are not trainings.
@@ -415,7 +340,7 @@ _OF_BENCHMARKS = frozenset(
 _FIRST = Warmup(steps=1)
 
 
-class ForeignResults(NamedTuple):
+class _Foreign(NamedTuple):
     """Runs with their records, transports and files.
 
     `inputs` are all files that were read.
@@ -428,7 +353,7 @@ class ForeignResults(NamedTuple):
     inputs: tuple[Path, ...] = ()
 
 
-def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> ForeignResults:
+def _read_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> _Foreign:
     """Read the results at the paths, with the sizes in a file; `stats` is updated.
 
     Raises:
@@ -453,7 +378,7 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
 
         study, records = table_study(tables)
         files = tuple(dict.fromkeys(sheet_of(path)[0] for path in paths))
-        return ForeignResults(study, record_arrays(records), {}, {}, files)
+        return _Foreign(study, record_arrays(records), {}, {}, files)
     points_path = paths[0] if kind == "points" else search.points
     if points_path is not None and search.sizes:
         option = next(iter(search.sizes))
@@ -465,17 +390,17 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
         logs = logs_named(points) if kind == "points" and points else paths
         options = wanted(search.form, search.prefix, search.patterns)
         results = _of_logs(logs, options, stats, allow_failed=search.allow_failed)
+    from hpc_train.scaling.record_arrays import joined_arrays, record_arrays, run_level_records
+
+    run_level = run_level_records(results.records)
     if search.sizes:
-        return results._replace(study=_in_order(results, search.sizes))
+        return results._replace(study=in_order(results.study, run_level, search.sizes))
     if points is None or points_path is None:
         return results
-    return _sized(results, points)._replace(inputs=(points_path, *results.inputs))
-
-
-def _in_order(results: ForeignResults, sizes: Mapping[str, tuple[int, ...]]) -> ExpectedStudy:
-    from hpc_train.scaling.record_arrays import run_level_records
-
-    return in_order(results.study, run_level_records(results.records), sizes)
+    own = {run.run_id: results.files.get(run.run_id, []) for run in results.study.runs}
+    study, more = sized(results.study, run_level, points, own)
+    every = joined_arrays((results.records, record_arrays(more)))
+    return results._replace(study=study, records=every, inputs=(points_path, *results.inputs))
 
 
 def _table(path: Path, sheet: str) -> ResultTable:
@@ -487,19 +412,9 @@ def _table(path: Path, sheet: str) -> ResultTable:
     return table_of(path, 1, names, enumerate(rows, start=2))
 
 
-def _sized(results: ForeignResults, points: Points) -> ForeignResults:
-    from hpc_train.scaling.record_arrays import joined_arrays, record_arrays, run_level_records
-
-    files = {run.run_id: results.files.get(run.run_id, []) for run in results.study.runs}
-    study, more = sized(results.study, run_level_records(results.records), points, files)
-    return results._replace(
-        study=study, records=joined_arrays((results.records, record_arrays(more)))
-    )
-
-
 def _of_logs(
     paths: Sequence[Path], options: Wanted, stats: ParseStats, *, allow_failed: bool
-) -> ForeignResults:
+) -> _Foreign:
     # Tables and records need no diagnosis, and its signatures are slow to load.
     from hpc_train.diagnosis.diagnose import log_ends
     from hpc_train.scaling.record_arrays import gathered, highest_ranks, metrics_of, of_last_job
@@ -514,7 +429,11 @@ def _of_logs(
     if not len(records.value) and not any(transports.values()):
         raise nothing(logs, stats)
     named = highest_ranks(records)
-    ranks = {run: 1 + max(named.get(run, -1), *map(_rank, files)) for run, files in runs.items()}
+    ranks = {
+        run: 1
+        + max(named.get(run, -1), *(-1 if (n := rank_of(f.path)) is None else n for f in own))
+        for run, own in runs.items()
+    }
     study = _study("logs", ranks, metrics_of(records))
     failures = {run: end.failure for run, end in ends.items() if end.failure}
     study = _failed(study, failures, allow_failed=allow_failed)
@@ -522,7 +441,7 @@ def _of_logs(
     files = {run: [log.path for log in own] for run, own in runs.items()}
     assumed = f"reading the last job of each log (from {', '.join(begun)})" if begun else ""
     study = msgspec.structs.replace(study, notes=notes, assumed=assumed)
-    return ForeignResults(study, records, transports, files, tuple(log.path for log in logs))
+    return _Foreign(study, records, transports, files, tuple(log.path for log in logs))
 
 
 def _failed(
@@ -542,7 +461,7 @@ def _failed(
     return msgspec.structs.replace(study, runs=runs)
 
 
-def _of_records(paths: Sequence[Path]) -> ForeignResults:
+def _of_records(paths: Sequence[Path]) -> _Foreign:
     refuse_same_files(paths)
     from hpc_train.scaling.record_arrays import joined_arrays, metrics_of
 
@@ -552,7 +471,7 @@ def _of_records(paths: Sequence[Path]) -> ForeignResults:
         raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
     study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs)
     study = msgspec.structs.replace(study, notes=(*study.notes, *_misspelt(paths[0], runs)))
-    return ForeignResults(study, records, {}, {}, tuple(paths))
+    return _Foreign(study, records, {}, {}, tuple(paths))
 
 
 def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
@@ -593,11 +512,6 @@ def _study(
     return undeclared(name, expected, _FIRST)
 
 
-def _rank(log: Log) -> int:
-    rank = rank_of(log.path)
-    return -1 if rank is None else rank
-
-
 def _problem(metrics: AbstractSet[str]) -> str:
     """Return why a log has no result, if its contents show it."""
     if not metrics:
@@ -632,21 +546,16 @@ def _note(folder: Path, files: list[Path]) -> Iterator[str]:
     except LogParseError as error:
         yield f"{folder}: no MLPerf score: {error}"
         return
-    times = [run.time_to_train_s if run.status == "success" else None for run in runs]
     # Other programs may use the same file names.
-    if any(run.benchmark for run in runs):
-        yield f"{_result(runs[0])} ({folder}): MLPerf score {_minutes(times, factor)}"
-
-
-def _result(run: MlperfRun) -> str:
-    return f"{run.benchmark} on {run.platform}" if run.platform else run.benchmark
-
-
-def _minutes(times: list[float | None], factor: float) -> str:
+    if not any(run.benchmark for run in runs):
+        return
+    times = [run.time_to_train_s if run.status == "success" else None for run in runs]
     seconds, failed = score(times, factor), times.count(None)
     scaled = f", times the factor {factor:g} of scaling.json" if factor != 1 else ""
     lost = f", {failed} of them without success" if failed else ""
-    if not math.isfinite(seconds):
-        return f"none: {failed} of {len(times)} runs without success"
     mean = f"by the rules' mean of {len(times)} runs{lost}{scaled}"
-    return f"{seconds / 60:.3f} minutes to train, {mean}"
+    minutes = f"{seconds / 60:.3f} minutes to train, {mean}"
+    if not math.isfinite(seconds):
+        minutes = f"none: {failed} of {len(times)} runs without success"
+    on = f" on {runs[0].platform}" if runs[0].platform else ""
+    yield f"{runs[0].benchmark}{on} ({folder}): MLPerf score {minutes}"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from hpc_train.jobs.operations import wrong_numbers
 from hpc_train.jobs.study import Warmup
-from hpc_train.reports.answer import answer_lines, cost_lines
+from hpc_train.reports.answer import MOST_NAMED, answer_lines, cost_lines
 from hpc_train.reports.caveats import flag_caveats
-from hpc_train.reports.fastest_series_table import MOST_NAMED, SIZES, fastest_notes, fastest_table
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
     counted,
@@ -21,16 +20,18 @@ from hpc_train.reports.point_and_series_names import (
     series_with,
     sizes,
 )
-from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, Report, ReportTable
-from hpc_train.reports.study_tables import (
+from hpc_train.reports.points_table import (
     LESS,
-    OK,
     ROOM,
+    SIZE_COLUMNS,
     absent_notes,
     constants,
+    fastest_notes,
+    fastest_table,
     points_table,
     runs_table,
 )
+from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Report, ReportTable
 from hpc_train.reports.value_format import Row, level_word, plain_rows, significant, whole
 from hpc_train.runs.expected_runs import OF_WHICH, ExpectedStudy
 
@@ -101,7 +102,7 @@ def _conditions(study: ExpectedStudy, points: Sequence[Row], confidence: float) 
         "declared": study.scaling,
         "confidence": confidence,
         "interval": f"{interval_words(points)}; the replicate is the run",
-        "bands": study.bands,
+        "bands": "pointwise",
         "warmup_steps": study.warmup.steps,
         "warmup_seconds": study.warmup.seconds,
         "gate_efficiency": study.gates.efficiency,
@@ -118,7 +119,7 @@ def _title(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> s
 
 def _scope(points: Sequence[Row]) -> Iterator[str]:
     known = " and ".join(regimes(points))
-    many = len({tuple(row[name] for name in SIZES) for row in points})
+    many = len({tuple(row[name] for name in SIZE_COLUMNS) for row in points})
     if one_size(points):
         yield "one size" if (where := place(points[0])) == UNKNOWN else f"one size ({where})"
     else:
@@ -146,7 +147,7 @@ def _notes(
     if any(row["speedup"] is not None and not row["is_baseline"] for row in points):
         notes.append(RATIOS)
     if any(row["speedup_low"] is not None for row in points):
-        level, words = f"{study.bands} {level_word(confidence)}", interval_words(points)
+        level, words = f"pointwise {level_word(confidence)}", interval_words(points)
         notes.append(REPLICATE.format(confidence=level, interval=words))
     if any(row["step_time_s"] is not None and row["steps"] for row in points):
         notes.append(
@@ -234,7 +235,7 @@ def summary_lines(
         *flag_caveats(points, implausible=True),
         *guessed,
         f"{MEASURED}{'; '.join(part for part in measured if part)}.",
-        *cost_lines(points, fastest, study),
+        *cost_lines(points, fastest),
         *flag_caveats(points),
         *_unknown(runs, points),
     )

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from hpc_train.base.errors import StoreError
 from hpc_train.base.value import Value
@@ -17,7 +17,6 @@ from hpc_train.runs.nodes import nodes_of
 from hpc_train.runs.run import JobStart, JobState, JobStatus, Run, RunName, StudyManifest
 from hpc_train.runs.run_folders import read_study
 
-Bands = Literal["pointwise", "simultaneous"]
 # Prefix of the problem of a run whose log states another size than the recorded one.
 # What a line with a rate does not say, and a person has to.
 OF_WHICH = "of the job or of each rank?"
@@ -78,12 +77,10 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     """The requested study; `scaling` is None if it was not declared.
 
     `allow_mixed` names the conditions that a person allowed to differ within a series.
-    `price_per_gpu_hour` is in `currency`, None if the site states none. `bands` says whether each
-    interval has the stated level, or all intervals of a series together. `site_unknown` is the
-    reason why the gates of the site are unknown. `batch` are the samples of a step that a person
-    stated: of all ranks, of each if `scaling` is weak. `asked` are the words that a next command
-    repeats. `guessed` says which logs the generic parser read, with an example. `assumed` is how
-    ambiguous headings and cells of a table were read. `refused` points cannot run.
+    `site_unknown` is the reason why the gates of the site are unknown. `batch` are the samples of a
+    step that a person stated: of all ranks, of each if `scaling` is weak. `asked` are the words
+    that a next command repeats. `guessed` says which logs the generic parser read, with an example.
+    `assumed` is how ambiguous headings and cells of a table were read. `refused` points cannot run.
     """
 
     name: str
@@ -94,9 +91,6 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     gates: Gates
     notes: tuple[str, ...] = ()
     allow_mixed: tuple[str, ...] = ()
-    price_per_gpu_hour: float | None = None
-    currency: str = ""
-    bands: Bands = "pointwise"
     site_unknown: str = ""
     batch: float | None = None
     asked: str = ""

@@ -1,7 +1,7 @@
 """Formulas of scaling and of cost, of numbers or arrays.
 
 p resources, p0 those of the baseline, q = p/p0; T time, X rate, S speedup, E efficiency. Hours are
-those of the allocation, also for failed runs; money is in the currency of the price. Arguments and
+those of the allocation, also for failed runs. Arguments and
 results outside the range of measurements (`LEAST`, `MOST`) are NaN.
 """
 
@@ -68,13 +68,3 @@ def hours_per_million(units: FloatOrArray, samples_per_second: FloatOrArray) -> 
     Start-up, evaluation and failed runs are not included; `hours` of all runs includes them.
     """
     return units * (MILLION / HOUR_S) / above(samples_per_second, "a rate")
-
-
-@bounded
-def price_per_million(
-    gpu_hours_per_million: FloatOrArray, price_per_gpu_hour: float | None
-) -> FloatOrArray:
-    """Return GPU-hours per million samples times the price; NaN without a price."""
-    return gpu_hours_per_million * (
-        float("nan") if price_per_gpu_hour is None else price_per_gpu_hour
-    )

@@ -1,16 +1,15 @@
-"""Measured bandwidths -> tables by message size, the headline value, and its share of a link.
+"""Measured bandwidths -> tables by message size, and the busbw of the largest messages.
 
-GB/s are 1e9 B/s, link rates Gb/s as vendors state them.
+GB/s are 1e9 B/s.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from hpc_train.base.value import Value
-from hpc_train.logs.record import Record
 
 # What a benchmark of a network states, the most important first.
 BANDWIDTHS = ("busbw", "algbw", "latency")
@@ -21,39 +20,8 @@ if TYPE_CHECKING:
 PLACEMENTS = ("out_of_place", "in_place", "")
 
 
-class LargestMessageBandwidth(NamedTuple):
-    """The bandwidth of the largest messages [GB/s], of the better placement (`variant`)."""
-
-    metric: str
-    value: float
-    message_size: int
-    variant: str
-
-
-def headline(records: Iterable[Record]) -> LargestMessageBandwidth | None:
-    """Return the headline bandwidth of a benchmark; None if none was measured.
-
-    The bus bandwidth if there is one, else that of a pair (`algbw`). Averages over all sizes, peaks
-    and other variants do not count.
-    """
-    found = [
-        LargestMessageBandwidth(record.metric, record.value, record.message_size, record.variant)
-        for record in records
-        if record.metric in ("busbw", "algbw")
-        and record.variant in PLACEMENTS
-        and record.message_size is not None
-    ]
-    bus = [one for one in found if one.metric == "busbw"]
-    return max(bus or found, key=lambda one: (one.message_size, one.value), default=None)
-
-
-def share_of_link(bandwidth: float, link_gbits: float) -> float:
-    """Return a bandwidth [GB/s] as a share of a link's rate [Gb/s]; 1.0 is the full rate."""
-    return bandwidth * 8 / link_gbits
-
-
 def largest_busbw(fields: pd.DataFrame) -> dict[str, float]:
-    """Return run -> busbw [GB/s] at its largest message, of the better placement as `headline`.
+    """Return run -> busbw [GB/s] at its largest message, of the better placement.
 
     busbw as NVIDIA's nccl-tests define it (doc/PERFORMANCE.md): algbw times the factor of the
     collective, 2(n-1)/n for all-reduce.

@@ -4,7 +4,6 @@ from typing import Literal
 
 from hpc_train.base.value import Value
 from hpc_train.jobs.log_selection import Search
-from hpc_train.runs.expected_runs import Bands
 
 
 class Target(Value, frozen=True, kw_only=True):
@@ -38,9 +37,8 @@ class ReportOptions(Value, frozen=True, kw_only=True):
 
     `figures`: draw the figures, or only the main one, in the formats of `images` (svg, png, pdf,
     inline). `wide`: all columns. `allow_mixed`: conditions that may differ within a series.
-    `bands`: the level is that of each interval, or of all intervals of a series together.
-    `forecast`: the multiple of the largest measured size to which fits are extrapolated, above 2
-    only with `force`. `against`: the study or report that is the reference of the regression gate,
+    `forecast`: the multiple of the largest measured size to which fits are extrapolated, at most 2.
+    `against`: the study or report that is the reference of the regression gate,
     searched with `search`. `details`: include the details of each run. `target`: report the samples
     and the time to reach it. `digests`: compute the digests of the logs. `paper`: the size of the
     figures. `columns`: the width of the table of points in characters.
@@ -55,9 +53,7 @@ class ReportOptions(Value, frozen=True, kw_only=True):
     details: bool = False
     digests: bool = False
     allow_mixed: tuple[str, ...] = ()
-    bands: Bands = "pointwise"
     forecast: float | None = None
-    force: bool = False
     against: str | None = None
     target: Target | None = None
     search: Search | None = None

@@ -68,7 +68,7 @@ class Fit(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0
+REACH = 2.0
 CURVE_POINTS = 65
 # Published curves, continued one doubling by Amdahl: half miss by less than 1 %, the worst by 14 %.
 DOUBT_PER_DOUBLING = 0.05
@@ -83,9 +83,7 @@ SUPERLINEAR = "superlinear: the efficiency is above 100 % at some size"
 PEAK = ((1, -1, 0), (0, 0, 1))
 
 
-def fits(
-    points: pd.DataFrame, forecast: float | None = None, *, force: bool = False
-) -> tuple[Fit, ...]:
+def fits(points: pd.DataFrame, forecast: float | None = None) -> tuple[Fit, ...]:
     """Fit Amdahl's, Gustafson's and Gunther's laws to each series of a point table.
 
     Weak scaling has Gustafson's law, all other Amdahl's; Gunther's USL is fitted to both. A law is
@@ -93,9 +91,15 @@ def fits(
     other one fits better.
 
     Raises:
-        ReportError: a forecast beyond twice the largest measured size, without `force`.
+        ReportError: a forecast below the largest measured size.
     """
-    reach = _reach(forecast, force=force)
+    if forecast is not None and not forecast >= 1:
+        raise ReportError(
+            f"a forecast of {forecast:g} times the largest measured size; allowed is 1 to "
+            f"{REACH:g}",
+            f"--forecast {REACH:g}",
+        )
+    reach = min(forecast or REACH, REACH)
     weak = set(points["series"][points["regime"] == "weak"])
     names = ("ideal", "speedup", "speedup_low", "speedup_high", "n_ok", "cv", "nodes")
     sizes = pd.DataFrame({name: numbers(points, name) for name in names})
@@ -128,24 +132,6 @@ def _above(own: pd.DataFrame) -> pd.Series[bool]:
     larger = (own["speedup_low"] / q).fillna(rounded) > 1
     smaller = (own["speedup_high"] / q).fillna(rounded) < 1
     return ((q > 1) & larger) | ((q < 1) & smaller)
-
-
-def _reach(forecast: float | None, *, force: bool) -> float:
-    if forecast is None:
-        return REACH
-    if not 1 <= forecast <= MOST_REACH:
-        raise ReportError(
-            f"a forecast of {forecast:g} times the largest measured size; allowed is 1 to "
-            f"{REACH:g}, and with --force to {MOST_REACH:g}",
-            f"--forecast {REACH:g}",
-        )
-    if forecast > REACH and not force:
-        raise ReportError(
-            f"a forecast of {forecast:g} times the largest measured size; beyond {REACH:g} times, "
-            "forecasts are not reliable",
-            f"measure a larger size, or force it: --forecast {forecast:g} --force",
-        )
-    return forecast
 
 
 def _fitted(fit: Fit, own: pd.DataFrame, reach: float) -> Fit:
@@ -241,14 +227,9 @@ def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
 
 
 def _notes(on_one_node: bool, reach: float) -> tuple[str, ...]:
-    notes = []
-    if reach > TRUSTED_REACH:
-        notes.append(f"not reliable: extrapolated to {reach:g} times the largest measured size")
-    elif reach > REACH:
-        notes.append(f"extrapolated to {reach:g} times the largest measured size")
     if reach > 1 and on_one_node:
-        notes.append("measured on one node: the network between nodes is not included")
-    return tuple(notes)
+        return ("measured on one node: the network between nodes is not included",)
+    return ()
 
 
 # No machine is larger; products of six such numbers are still numbers.

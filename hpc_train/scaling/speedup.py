@@ -33,7 +33,6 @@ from hpc_train.scaling.confidence_intervals import (
 from hpc_train.scaling.efficiency_and_cost_formulas import (
     doubling_efficiency,
     karp_flatt,
-    price_per_million,
 )
 from hpc_train.scaling.group_reductions import NAN, Floats, Ints, Mask, Moments, moments
 from hpc_train.scaling.points import (
@@ -93,8 +92,6 @@ def speedup_frame(
     times = [not BASES[name].is_rate for name in basis]
     columns["whole_seconds"] &= np.array(times, dtype=bool)
     columns["confidence"] = np.full(groups.size, confidence)
-    per_million = columns["gpu_hours_per_million"]
-    columns["cost_per_million"] = price_per_million(per_million, study.price_per_gpu_hour)
     added, base = against(groups, study, columns)
     columns |= added
     columns["flags"] = point_flags(groups, columns, base, study.gates.efficiency)
@@ -123,7 +120,8 @@ def against(
     sides = Samples(rates, groups.point, block_codes(groups.runs), kind, logs)
     found = baselines(groups, study)
     base = refused(groups, found, sides.of(found.point).number, columns)
-    level = _levels(groups, study, sides, (base.point, columns["confidence"]))
+    # Runs of one session do not show the differences between sessions.
+    level = np.where(in_one_session(groups.runs, groups), NAN, columns["confidence"])
     q = ideal(groups, base.point)
     speedup = _one(sides.ratio(base.point, level), base.point == every)
     mixed = np.array([regime == "mixed" for regime in columns["regime"]], dtype=bool)
@@ -158,23 +156,6 @@ def against(
         **limited("common_speedup", _one(sides.ratio(common, level), common == every)),
     }
     return added, base.point
-
-
-def _levels(
-    groups: Grouped, study: ExpectedStudy, sides: Samples, asked: tuple[Ints, Floats]
-) -> Floats:
-    """Return the level of the interval of each point; NaN where it promises too much.
-
-    Runs of one session do not show the differences between sessions. Of simultaneous intervals,
-    the m of a series have the level 1 - (1 - confidence)/m each (Bonferroni).
-    """
-    base, confidence = asked
-    if study.bands == "simultaneous":
-        repeated = np.fmin(sides.moments.number, sides.of(base).number) > 1
-        repeated &= (base >= 0) & (base != np.arange(groups.size))
-        each = np.bincount(groups.of_point, repeated, minlength=len(groups.labels))
-        confidence = 1 - (1 - confidence) / np.maximum(each, 1)[groups.of_point]
-    return np.where(in_one_session(groups.runs, groups), NAN, confidence)
 
 
 def ideal(groups: Grouped, base: Ints) -> Floats:

@@ -10,7 +10,7 @@ from hpc_train.advice.advice import MeasuredStep
 from hpc_train.advice.program import ProgramSize
 from hpc_train.advice.verdicts import advise
 from tests.advice.measured_memory import PEAKS, RETURNED_PEAKS, Peak, predicted
-from tests.advice.questions import A100, ask, gpt, other, row_of, step
+from tests.advice.questions import ask, gpt, other, row_of, step
 
 PAGE = Path(__file__).parents[2] / "docs" / "advise.md"
 ERROR = 0.1
@@ -32,39 +32,6 @@ def test_a_peak_without_freed_memory_is_within_the_bounds(peak: Peak) -> None:
     assert found.low <= peak.gib <= found.high
     text = PAGE.read_text(encoding="utf-8")
     assert f"{peak.gib:.2f} GiB" in text
-
-
-STEPS = (step(3.6), step(1.0, 4), step(0.6, 8), step(0.4, 16))
-
-
-def said(machine: object = A100, **limits: float) -> tuple[str, ...]:
-    question = ask(gpt(steps=1000), machine, 1, 4, 8, 16, measured=STEPS, **limits)  # type: ignore[arg-type]
-    return advise(question).choices
-
-
-def test_the_cheapest_size_in_time() -> None:
-    # 4 GPUs: 1,000 s and 1.11 GPU-hours; 8 are faster and cost 1.33, 16 cost 1.78.
-    (text,) = said(deadline_s=1000)
-    assert text == "Cheapest in time: ddp on 4 GPUs, at most 16.7 min and 1.11 GPU-h."
-    (text,) = said(deadline_s=3600)
-    assert text.startswith("Cheapest in time: single on 1 GPU, at most 1.00 h and 1.00 GPU-h")
-
-
-def test_the_fastest_within_the_budget() -> None:
-    (text,) = said(budget_gpu_hours=1.4)
-    assert text == ("Fastest within the budget: ddp on 8 GPUs, at most 10.0 min and 1.33 GPU-h.")
-
-
-def test_both_limits() -> None:
-    cheapest, fastest = said(A100, deadline_s=700, budget_gpu_hours=2)
-    assert cheapest.endswith("ddp on 8 GPUs, at most 10.0 min and 1.33 GPU-h.")
-    assert fastest.endswith("ddp on 16 GPUs, at most 6.67 min and 1.78 GPU-h.")
-
-
-def test_limits_that_nothing_meets_for_certain_have_no_choice() -> None:
-    assert said(deadline_s=100) == ()
-    assert said() == ()
-    assert advise(ask(gpt(steps=1000), deadline_s=1e9)).choices == ()
 
 
 @pytest.mark.parametrize("measured", [step(0.72), step(3.6, data_share=0.6)])

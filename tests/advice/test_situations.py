@@ -67,14 +67,6 @@ def test_the_answer_names_what_it_assumes(situation: dict[str, Any]) -> None:
             ask(gpt(), SLOW_NETWORK, measured=(step(0.1),)),
             "ddp", 16, "not worth it", "even if all traffic is hidden",
         ),
-        (
-            ask(gpt(steps=1000), measured=(step(3.6),), deadline_s=1300),
-            "ddp", 2, "too late", "the deadline is 21.7 min",
-        ),
-        (
-            ask(gpt(steps=1000), measured=(step(3.6),), budget_gpu_hours=0.9),
-            "ddp", 8, "too expensive", "the budget is 54.0 GPU-min",
-        ),
     ],
 )  # fmt: skip
 def test_a_row_has_its_reason(

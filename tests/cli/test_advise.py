@@ -41,36 +41,9 @@ def test_the_profile_alone_gives_bounds(hpctrain: Hpctrain, job: str) -> None:
     assert set(single["memory_bytes"]) >= {"states", "activations", "logits"}
 
 
-@pytest.mark.long
-def test_a_calibration_is_run_and_used(hpctrain: Hpctrain, tmp_path: Path) -> None:
-    trainer = "python, -m, hpc_train.trainer.train, --steps, '12', --global-batch-size, '32'"
-    (tmp_path / "job.yaml").write_text(
-        f"name: mine\ncommand: [{trainer}]\n"
-        "resources: {nodes: 1, tasks_per_node: 2, cpus_per_task: 1, time: 5m}\n"
-    )
-    made = hpctrain("advise", "job.yaml", "--site", "local", "--calibrate", "--json")
-    assert made.returncode == 0, made.stderr
-    found = rows(made.stdout)
-    assert found["single", 1]["measured"]
-    assert found["ddp", 2]["measured"]
-    assert found["fsdp", 2]["step_s"]["low"] == pytest.approx(
-        found["single", 1]["step_s"]["low"] / 2
-    )
-    sources = {row["name"]: row for row in json.loads(made.stdout)["sources"]}
-    assert sources["parameters"]["source"] == "conditions of the measured runs"
-    # Later advice finds the runs by their name; those of another site do not count.
-    again = hpctrain("advise", "job.yaml", "--site", "local", "--json")
-    assert rows(again.stdout)["ddp", 2] == found["ddp", 2]
-    other = hpctrain("advise", "job.yaml", "--site", "slurm-generic")
-    assert "mine-calibration is not used: its runs are from local" in " ".join(other.stdout.split())
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--deadline", "24"], "--deadline '24' is not a time; write 1h30m"),
-        (["--budget", "much"], "--budget 'much': not a number of GPU-hours above 0"),
-        (["--budget", "-3h"], "not a number of GPU-hours above 0"),
         (["--gpus", "0"], "--gpus 0: must be 1 to"),
         (["--condition", "step=3"], "did you mean steps?"),
         (["--condition", "parameters=many"], "parameters 'many': not a whole number above 0"),

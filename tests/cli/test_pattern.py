@@ -31,7 +31,7 @@ def test_a_study_reads_its_own_lines(hpctrain: Hpctrain) -> None:
     done = hpctrain("submit", "study.yaml", "--wait")
     assert done.returncode == 0, done.stderr
     assert records(hpctrain("collect", "s", "--json").stdout) == [("pattern", 0.25, 1)]
-    assert records(hpctrain("collect", "s", "--json", "--parser", "events").stdout) == []
+    assert records(hpctrain("collect", "s", "--json", "--format", "events").stdout) == []
     (kept,) = Path("results").rglob("records.jsonl")
     assert records(kept.read_text()) == [("pattern", 0.25, 1)]
 

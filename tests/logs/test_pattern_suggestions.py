@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpc_train.logs.formats.base import Hit
 from hpc_train.logs.formats.pattern import UserPattern, own_patterns
 from hpc_train.logs.line import Line
 from hpc_train.logs.pattern_suggestions import suggested_for, suggestions
@@ -39,6 +40,7 @@ def test_an_offered_option_reads_the_offered_value(text: str, values: dict[str, 
     for one in suggestions([text.encode()]):
         (pattern,) = own_patterns([one.option], "per_rank")
         (hit,) = UserPattern(pattern).read(Line(text.encode()))
+        assert isinstance(hit, Hit)
         assert hit.metric == one.metric
         assert hit.value == pytest.approx(values[one.metric])
 
@@ -67,6 +69,7 @@ def test_any_line_gives_valid_options(noise: str) -> None:
     for one in suggestions([f"{noise} took 3.5 s {noise} loss: 1,234 ips 5".encode()]):
         (pattern,) = own_patterns([one.option], "per_rank")
         (hit,) = UserPattern(pattern).read(Line(one.text.encode()))
+        assert isinstance(hit, Hit)
         assert hit.value == pytest.approx(one.value)
 
 

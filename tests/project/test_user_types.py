@@ -32,7 +32,7 @@ def main(folder: Path) -> None:
         assert_type(one, hpc_train.SubmittedRun)
     study = hpc_train.study("digits", results=folder)
     assert_type(study.wait(), dict[str, int])
-    report = hpc_train.report([study, "other.csv"], bands="pointwise")
+    report = hpc_train.report([study, "other.csv"], scaling="weak")
     assert_type(report.table, pd.DataFrame)
     assert_type(report.figures[0].png, bytes)
     assert_type(report.save("report.html"), tuple[Path, ...])
@@ -51,7 +51,7 @@ WRONG = {
     'hpc_train.submit("job.yaml", nodez=2)': "nodez",
     'hpc_train.submit("job.yaml", nodes="2")': 'incompatible type "str"',
     'hpc_train.submit("job.yaml").state': 'has no attribute "state"',
-    'hpc_train.report("a", bands="pointwize")': "bands",
+    'hpc_train.report("a", scaling="week")': "scaling",
     "hpc_train.run(3)": 'incompatible type "int"',
     "hpc_train.reprot": 'has no attribute "reprot"',
 }

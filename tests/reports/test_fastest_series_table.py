@@ -44,8 +44,6 @@ def test_the_cost_of_the_fastest_point_is_named() -> None:
         "A million samples take 1.32 GPU-hours at the fastest point, 8 GPUs under B, 1.43 times as "
         "many as at 1 GPU under B."
     )
-    priced = tables(SLOW_AND_FAST, price_per_gpu_hour=2.0, currency="EUR")
-    assert "1.32 GPU-hours (2.65 EUR) at the" in made(priced).said(COST)[0]
 
 
 def test_a_smaller_size_may_have_another_fastest_and_failures_are_told() -> None:

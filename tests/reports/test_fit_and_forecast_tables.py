@@ -6,9 +6,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
-from hpc_train.base.errors import ReportError
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import report_inputs
@@ -54,10 +51,11 @@ def test_too_few_sizes_make_no_table_but_are_said_to_programs(tmp_path: Path) ->
     ]  # fmt: skip
 
 
-def test_a_far_forecast_needs_force(tmp_path: Path) -> None:
-    with pytest.raises(ReportError, match="a forecast of 3 times") as refused:
-        _report(_csv(tmp_path, SEVEN), asked=ReportOptions(forecast=3))
-    assert "--forecast 3 --force" in (refused.value.hint or "")
+def test_a_far_forecast_ends_at_twice_the_largest_size(tmp_path: Path) -> None:
+    shown = _report(_csv(tmp_path, SEVEN), asked=ReportOptions(forecast=3))
+    assert "Forecasts end at 2 times the largest measured size instead of 3" in " ".join(
+        shown.split()
+    )
 
 
 def test_a_law_that_does_not_fit_is_refused_with_its_reason(tmp_path: Path) -> None:

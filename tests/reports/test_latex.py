@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.reports.fit_and_forecast_tables import with_laws
 from hpc_train.reports.formats import latex
 from hpc_train.reports.formats.latex import escaped, printed_width
 from hpc_train.reports.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.table_layout import all_columns
+from hpc_train.reports.tables import with_laws
 from hpc_train.scaling.fastest_series import fastest_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.reports.finished import report

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from hpc_train.logs.record import Record
 from hpc_train.reports.figures import figures
 from hpc_train.reports.figures.plot_data import Measured
-from hpc_train.reports.fit_and_forecast_tables import with_laws
 from hpc_train.reports.formats import csv_table, json_report, markdown, text
 from hpc_train.reports.formats.page import render
 from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
+from hpc_train.reports.tables import with_laws
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.scaling_fits import fits
@@ -34,7 +34,7 @@ def rendered(asked: ExpectedStudy, records: Sequence[Record], *, drawn: bool = T
     runs = run_frame(asked, records)
     points = speedup_frame(runs, asked)
     report = scaling_report(asked, runs, points)
-    report = with_laws(report, fits(points, 8.0, force=True), forecast=True)
+    report = with_laws(report, fits(points, 8.0), 8.0)
     shown = [form.render(report) for form in FORMATS]
     json.loads(shown[-1], parse_constant=pytest.fail)
     assert "nan" not in shown[0].replace("(NaN", "")

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
-from hpc_train.reports.figures.axes import plain_number
+from hpc_train.reports.figures.canvas import plain_number
 from hpc_train.reports.point_and_series_names import baseline_size, size_unit
-from hpc_train.reports.report_inputs import report_inputs, selection
+from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.scaling.report_options import ReportOptions
 
 TABLES = {
@@ -27,7 +28,7 @@ def test_one_unit_everywhere(tmp_path: Path, unit: tuple[str, str]) -> None:
     path = tmp_path / "runs.csv"
     head = f"{TABLES[unit]},global_batch_size,samples_per_second"
     path.write_text("\n".join([head, *rows]) + "\n")
-    inputs = report_inputs((str(path),), selection(tmp_path))
+    inputs = report_inputs((str(path),), Search(root=tmp_path))
     made = build_report(inputs, ReportOptions(figures=True, images=("inline",), forecast=2))
     tables = {table.key: table for table in made.tables}
     points, laws, forecast = (tables[name] for name in ("rows", "laws", "forecast"))

@@ -132,17 +132,6 @@ def test_an_unknown_start_leaves_nothing_to_say() -> None:
     assert sessions(table), "a failed run has no rate, and its start is not needed"
 
 
-def test_simultaneous_intervals_are_wider_by_bonferroni() -> None:
-    table = in_order(np.tile(np.arange(3), 3), NOISE)
-    both = msgspec.structs.replace(study([]), bands="simultaneous")
-    one, all_of_them = (speedup_frame(table, each) for each in (study([]), both))
-    at_975 = speedup_frame(table, study([]), confidence=0.975)
-    for name in ("speedup_low", "speedup_high", "efficiency_low", "doubling_high"):
-        np.testing.assert_allclose(all_of_them[name], at_975[name])
-    assert (all_of_them["speedup_low"][1:] < one["speedup_low"][1:]).all()
-    assert all_of_them["confidence"].eq(0.95).all()
-
-
 def of_sizes(*logs: Floats) -> pd.DataFrame:
     """Return the runs of sizes whose rates have these deviations."""
     points = np.repeat(np.arange(len(logs)), [len(own) for own in logs])

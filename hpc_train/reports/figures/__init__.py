@@ -11,17 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeGuard
 
-from hpc_train.reports.figures import (
-    cost,
-    efficiency,
-    fits,
-    karp_flatt,
-    scaling,
-    step_times,
-    time_split,
+from hpc_train.reports.figures.by_size import (
+    draw_cost,
+    draw_efficiencies,
+    draw_karp_flatt,
+    draw_scaling,
 )
-from hpc_train.reports.figures import step_times_by_node as nodes
+from hpc_train.reports.figures.by_step import draw_nodes, draw_step_times, draw_time_split
 from hpc_train.reports.figures.canvas import Canvas, font_size
+from hpc_train.reports.figures.fits import draw_fits
 from hpc_train.reports.figures.images import STYLE, finished
 from hpc_train.reports.figures.plot_data import Measured, PlotData, plot_data_of
 from hpc_train.reports.report import Figure
@@ -31,14 +29,14 @@ from hpc_train.scaling.report_options import SCREEN, Paper
 MAIN = "scaling"
 # Each returns None if there is nothing to draw; the most important first.
 FIGURES: dict[str, Callable[[PlotData], Canvas | None]] = {
-    MAIN: scaling.draw,
-    "efficiency": efficiency.draw,
-    "step-times": step_times.draw,
-    "karp-flatt": karp_flatt.draw,
-    "fits": fits.draw,
-    "time-split": time_split.draw,
-    "nodes": nodes.draw,
-    "cost": cost.draw,
+    MAIN: draw_scaling,
+    "efficiency": draw_efficiencies,
+    "step-times": draw_step_times,
+    "karp-flatt": draw_karp_flatt,
+    "fits": draw_fits,
+    "time-split": draw_time_split,
+    "nodes": draw_nodes,
+    "cost": draw_cost,
 }
 
 

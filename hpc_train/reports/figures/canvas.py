@@ -1,10 +1,18 @@
-"""Canvas: a figure that is being drawn, with the data and the tooltips of its marks."""
+"""Canvas: a figure that is being drawn; its panels, axes, title, legend, and the names at lines."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal
 
+from hpc_train.jobs.study import ALONE
+from hpc_train.reports.figures.plot_data import PlotData, Style, limits
+from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
+from hpc_train.reports.report import OK
+from hpc_train.reports.value_format import one_line, whole
 from hpc_train.scaling.report_options import Paper
 
 if TYPE_CHECKING:
@@ -13,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as MplFigure
     from matplotlib.text import Annotation
 
+LegendEntry = tuple["Artist", str]
 # Inches.
 WIDE, NARROW, HEIGHT = 9.6, 5.4, 5.0
 MARGINS = {"w_pad": 0.1, "h_pad": 0.06, "wspace": 0.03}
@@ -21,32 +30,58 @@ BESIDE, SHAPE = 6.0, 0.72
 # Font size in points: of figures on a screen and, up to a width in inches, on paper.
 FONT = 9.0
 PAPER_FONTS = ((4.5, 7.5), (7.5, 8.0))
+# Small multiples: inches of a single row on a screen, and of title and legend of others; height
+# over width of a panel, the width in inches that it needs, and of a character of its title.
+ONE_ROW, AROUND = 4.4, 1.6
+UPRIGHT, LEAST_WIDTH, CHARACTER = 1.1, 1.05, 0.085
+GREY, GHOST, BLACK = "0.35", "0.8", "black"
+DOTTED = (0, (1, 2))
+# Shares of the height: above and below the values, and below them for the hollow markers.
+MARGIN, ROOM = 0.06, 0.12
+MOST_PLAIN = 1e15
+# Characters of a name at its line, also beside another panel, and per inch of paper; longer names
+# are in the legend. Points from the panel to a name, and the height of a line in its font size.
+LONGEST_AT_LINE, SHORT, PER_INCH = 24, 14, 5
+GAP, LINE = 5.0, 1.2
+# Characters of a line of the legend, and of a name; longer ones are shortened in the middle.
+LABEL_WIDTH, LONGEST = 60, 160
+WITH_INTERVAL = ("speedup", "samples_per_second")
+# Inches of a character of the legend and of the title, and of a sample, at the usual font size.
+LETTER, TITLE_LETTER, SAMPLE = 0.075, 0.08, 0.6
+# Rows of the legend for which the figure has space, and inches that each further row adds.
+ROWS, ROW = 3, 0.19
 
 
-class Series(NamedTuple):
-    """The line of a series on a panel, in data coordinates."""
-
-    axes: Axes
-    name: str
-    colour: str
-    x: list[float]
-    y: list[float]
-
-
-class Canvas(NamedTuple):
+@dataclass
+class Canvas:
     """The canvas of panels; `rows` has one dict per drawn object.
 
-    `hovers`: id of a group of marks -> tooltips of the marks, in their order. `lines`: what labels
-    at line ends and the grey lines of small multiples are made of.
+    `hovers`: id of a group of marks -> tooltips of the marks, in their order. `lines`: panel, style
+    and coordinates of each line, of which names at line ends and the grey lines of small multiples
+    are made.
     """
 
     figure: MplFigure
     caption: str
     paper: Paper
-    rows: list[dict[str, Any]]
-    hovers: dict[str, list[str]]
-    lines: list[Series]
-    labels: list[Annotation]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    hovers: dict[str, list[str]] = field(default_factory=dict)
+    lines: list[tuple[Axes, Style, list[float], list[float]]] = field(default_factory=list)
+    labels: list[Annotation] = field(default_factory=list)
+
+    def explain(self, artist: Artist, titles: Sequence[str]) -> None:
+        """Set the tooltip of each mark of an artist."""
+        name = f"hover-{len(self.hovers)}"
+        artist.set_gid(name)
+        self.hovers[name] = list(titles)
+
+    def panels(self, count: int) -> list[Axes]:
+        """Return panels side by side or, on a narrow figure, one below the other."""
+        width = self.figure.get_figwidth()
+        if below := count > 1 and width < BESIDE:
+            self.figure.set_figheight(count * SHAPE * width)
+        shape = (count, 1) if below else (1, count)
+        return list(self.figure.subplots(*shape, squeeze=False).flat)
 
 
 def opened(caption: str, paper: Paper, width: float = NARROW, height: float = HEIGHT) -> Canvas:
@@ -54,26 +89,114 @@ def opened(caption: str, paper: Paper, width: float = NARROW, height: float = HE
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as MplFigure
 
-    size = (width, height)
     if paper.width is not None:
-        size = (
-            paper.width,
-            paper.width * SHAPE if width == NARROW else paper.width * height / width,
-        )
-    figure = MplFigure(figsize=size, layout="constrained")
+        height = paper.width * (SHAPE if width == NARROW else height / width)
+        width = paper.width
+    figure = MplFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(**MARGINS)  # type: ignore[union-attr]
-    return Canvas(figure, caption, paper, [], {}, [], [])
+    return Canvas(figure, caption, paper)
 
 
-def panels(canvas: Canvas, count: int) -> list[Axes]:
-    """Return panels side by side or, on a narrow figure, one below the other."""
-    width = canvas.figure.get_figwidth()
-    below = count > 1 and width < BESIDE
-    if below:
-        canvas.figure.set_figheight(count * SHAPE * width)
-    shape = (count, 1) if below else (1, count)
-    return list(canvas.figure.subplots(*shape, squeeze=False).flat)
+def split(caption: str, plot: PlotData) -> tuple[Canvas, list[tuple[Axes, PlotData]]]:
+    """Return a canvas with one panel for all series or, if they are many, one for each."""
+    if plot.many:
+        return faceted(caption, plot)
+    canvas = opened(caption, plot.paper)
+    return canvas, [(canvas.panels(1)[0], plot)]
+
+
+def faceted(caption: str, plot: PlotData) -> tuple[Canvas, list[tuple[Axes, PlotData]]]:
+    """Return a canvas with a panel for each series, its name above it, and its data."""
+    count = len(plot.styles)
+    width = plot.paper.width or (NARROW if count == 1 else WIDE)
+    # Rows are as equal as possible.
+    most = max(1, min(5, int(width / LEAST_WIDTH)))
+    columns = count if count <= 3 <= most else -(-count // -(-count // most))
+    rows = -(-count // columns)
+    least = ONE_ROW if rows == 1 and columns <= 3 and width >= NARROW else 0.0
+    height = AROUND * min(1.0, width / WIDE) + rows * UPRIGHT * width / columns
+    canvas = opened(caption, plot.paper, width)
+    canvas.figure.set_figheight(max(least, height))
+    grid = canvas.figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True).flat
+    for spare in grid[count:]:
+        spare.remove()
+    heading, room = series_heading(plot.points), int(width / columns / CHARACTER)
+    panels = []
+    for i, (axes, style) in enumerate(zip(grid, plot.styles, strict=False)):
+        # Of three rows or more, the label of the middle one is enough, and the others collide.
+        row = i // columns
+        axes.yaxis.label.set_visible(i % columns == 0 and (rows <= 2 or row == (rows - 1) // 2))
+        axes.xaxis.label.set_visible(i + columns >= count)
+        if style.series != ALONE:
+            name = textwrap.shorten(series_name(style.series, heading), 2 * room, placeholder="…")
+            axes.set_title(textwrap.fill(name, room), color=style.colour)
+        own = [row for row in plot.runs if row["series"] == style.series]
+        panels.append((axes, plot._replace(styles=[style], points=plot.own(style), runs=own)))
+    return canvas, panels
+
+
+def plain_number(value: float) -> str:
+    """Return `16,384` or `0.25`, without an exponent up to 1e15."""
+    is_whole = float(value).is_integer() and abs(value) < MOST_PLAIN
+    return f"{value:,.0f}" if is_whole else f"{value:,.6g}"
+
+
+def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
+    """Put a tick at each size; `thin_labels` hides numbers that are too close."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sizes, [plain_number(size) for size in sizes])
+    axes.set_xlim(limits(sizes))
+    axes.minorticks_off()
+
+
+def thin_labels(axes: Axes) -> None:
+    """Hide each number of a size axis that would touch another one; the last and first are shown.
+
+    After the layout of the figure, because it determines the width of the axis.
+    """
+    labels = axes.get_xticklabels() if axes.get_xscale() == "log" else []
+    shown: list[tuple[float, float]] = []
+    for label in (*labels[-1:], *labels[:-1][:1], *reversed(labels[1:-1])):
+        box = label.get_window_extent()
+        space = 0.6 * float(label.get_fontsize()) * axes.figure.dpi / 72
+        label.set_visible(all(box.x1 + space <= a or b + space <= box.x0 for a, b in shown))
+        if label.get_visible():
+            shown.append((box.x0, box.x1))
+
+
+def log_axis(
+    axes: Axes, name: Literal["x", "y"], values: Sequence[float], room: float = MARGIN,
+    *, doubling: bool = False,
+) -> None:  # fmt: skip
+    """Fit a logarithmic axis to the values, with a small margin, and `room` at the lower end.
+
+    `doubling` puts the ticks of a wide range at powers of two instead of 1-2-5.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    low, high = (min(values), max(values)) if values else (1.0, 1.0)
+    # For a single value, or nearly equal values, show at least 10 % around it.
+    low, high = min(low, high / 1.1), max(high, low * 1.1)
+    ratio = high / low
+    ends = (low / ratio**room, high * ratio**MARGIN)
+    axes.set(**{f"{name}scale": "log", f"{name}lim": ends})
+    subs = (1, 2, 3, 5, 7) if ratio < 20 else (1, 2, 5) if ratio < 2000 else (1,)
+    locator = LogLocator(2, numticks=9) if doubling else LogLocator(10, subs=subs, numticks=12)
+    near = ratio < (3 if doubling else 5)
+    axis = axes.yaxis if name == "y" else axes.xaxis
+    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]) if near else locator)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+    axis.set_minor_locator(NullLocator())
+
+
+def plain_axis(axes: Axes, low: float, high: float) -> None:
+    """Show a linear axis from `low` to a little above `high`."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.set_ylim(low, high + MARGIN * (high - low))
+    axes.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
 
 
 def font_size(paper: Paper) -> float:
@@ -82,9 +205,208 @@ def font_size(paper: Paper) -> float:
     return next(fitting, FONT)
 
 
-def explain(canvas: Canvas, artist: Artist, titles: Sequence[str]) -> None:
-    """Set the tooltip of each mark of an artist."""
-    if titles:
-        name = f"hover-{len(canvas.hovers)}"
-        artist.set_gid(name)
-        canvas.hovers[name] = list(titles)
+def heading_lines(plot: PlotData, left_out: int = 0, *, runs: bool = True) -> str:
+    """Return the figure's title: the study, its regime, n and the intervals.
+
+    `left_out` points could not be drawn; `runs` says whether the figure draws each run.
+    """
+    regime = plot.points[0]["regime"] if plot.points else "unknown"
+    parts = [f"{regime} scaling"] if regime != "unknown" else []
+    parts += dict.fromkeys(row["assumption"] for row in plot.points if row["assumption"])
+    counts = sorted({row["n_ok"] for row in plot.points if row["n_ok"]}) or [0]
+    few = counted(counts[0], "run") if len(counts) == 1 else f"{whole(counts[0])} to "
+    parts += [f"{few} a point" if len(counts) == 1 else f"{few}{whole(counts[-1])} runs a point"]
+    if any(row[f"{name}_low"] is not None for row in plot.points for name in WITH_INTERVAL):
+        level = f"{plot.points[0]['confidence'] * 100:g} %"
+        parts.append(f"pointwise {level} intervals")
+    else:
+        parts.append("no intervals")
+    if left_out:
+        parts.append(f"{counted(left_out, 'point')} not drawn")
+    shown = sum(row["state"] == OK for row in plot.runs)
+    fewer = runs and plot.all_runs > shown
+    more = [f"{shown:,} of {plot.all_runs:,} runs drawn"] if fewer else []
+    return titled(plot, parts, [*series_left_out(plot), *more])
+
+
+def series_left_out(plot: PlotData) -> list[str]:
+    """Return a text on the series that are drawn, if some are not."""
+    shown = len(plot.styles)
+    return [f"first {shown} of {plot.all_series} series"] if plot.all_series > shown else []
+
+
+def titled(plot: PlotData, *lines: Sequence[str]) -> str:
+    """Return the study's name, and below it lines of parts."""
+    return "\n".join([one_line(plot.study.name), *(", ".join(parts) for parts in lines if parts)])
+
+
+def draw_title(canvas: Canvas, text: str) -> None:
+    """Write the title lines, no wider than the figure; nothing if the paper has no titles."""
+    if not canvas.paper.title:
+        return
+    size = font_size(canvas.paper)
+    width = int(canvas.figure.get_figwidth() / TITLE_LETTER * FONT / size)
+    name, *lines = text.split("\n")
+    name = name if len(name) <= width else f"{name[: width - 1]}…"
+    wrapped = [textwrap.fill(line, width) for line in lines]
+    canvas.figure.suptitle("\n".join([name, *wrapped]), fontsize=size + 2, linespacing=1.4)
+
+
+def sample(**look: Any) -> Artist:
+    """Return what a legend shows of a line or, with `ls="none"`, of a mark."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **look)
+
+
+def ideal_entry() -> LegendEntry:
+    """Return the entry for the dotted line."""
+    return sample(color=GREY, lw=1.2, ls=DOTTED), "ideal"
+
+
+def hollow_entry(plot: PlotData) -> list[LegendEntry]:
+    """Return the entry for hollow markers, if there are any."""
+    look: dict[str, Any] = {
+        "ls": "none",
+        "marker": "o",
+        "mfc": "none",
+        "mec": GREY,
+        "mew": 1.4,
+        "ms": 7,
+    }
+    there = any(row["size"] and not row["n_ok"] for row in plot.points)
+    return [(sample(**look), "hollow: no run with a result")] if there else []
+
+
+def draw_legend(
+    canvas: Canvas,
+    plot: PlotData,
+    more: Sequence[LegendEntry],
+    names: Literal["lines", "legend", "panels"] = "lines",
+) -> None:
+    """Name the series, in rows, unless that is done at their lines or panels; then the other marks.
+
+    Names that are too long for their lines are here; many series have panels and grey lines.
+    """
+    entries = list(more)
+    heading = ""
+    if names == "lines" and plot.many:
+        _draw_ghosts(canvas)
+        entries.append((sample(color=GHOST, lw=1), "the other series"))
+    elif len(plot.styles) > 1 and (
+        names == "legend" or (names == "lines" and not _name_lines(canvas, plot))
+    ):
+        heading = series_heading(plot.points)
+        entries = [_series_entry(style, heading) for style in plot.styles] + entries
+    if not entries:
+        return
+    labels = [label for _, label in entries]
+    columns = _columns(labels, canvas.figure.get_figwidth() * FONT / font_size(plot.paper))
+    lines = [
+        max(label.count("\n") + 1 for label in labels[i : i + columns])
+        for i in range(0, len(labels), columns)
+    ]
+    canvas.figure.set_figheight(canvas.figure.get_figheight() + ROW * max(0, sum(lines) - ROWS))
+    # Matplotlib fills columns; readers read rows.
+    in_rows = [entries[i] for c in range(columns) for i in range(c, len(entries), columns)]
+    canvas.figure.legend(
+        [handle for handle, _ in in_rows], [label for _, label in in_rows],
+        loc="outside lower center", ncols=columns, frameon=False, title=heading or None,
+    )  # fmt: skip
+
+
+def _series_entry(style: Style, heading: str) -> LegendEntry:
+    handle = sample(
+        color=style.colour, marker=style.marker, ls=style.dashes, lw=1.4, mec="white", mew=0.6,
+        ms=style.points,
+    )  # fmt: skip
+    return handle, textwrap.fill(series_name(style.series, heading), LABEL_WIDTH)
+
+
+def _columns(labels: Sequence[str], width: float) -> int:
+    """Return the largest number of columns that fit `width` inches."""
+    widths = [SAMPLE + LETTER * max(map(len, label.split("\n"))) for label in labels]
+    for columns in range(len(labels), 1, -1):
+        if sum(max(widths[c::columns]) for c in range(columns)) <= width:
+            return columns
+    return 1
+
+
+def series_name(series: str, heading: str = "") -> str:
+    """Return the name of a series on one line, shortened in the middle if it is very long."""
+    name = one_line("measured" if series == ALONE else short_series(series, heading))
+    half = LONGEST // 2
+    return name if len(name) <= LONGEST else f"{name[:half]} … {name[-half:]}"
+
+
+def _draw_ghosts(canvas: Canvas) -> None:
+    """Draw the lines of all other series in grey on each panel, below the ideal."""
+    # Ten lines of a panel on a column of paper would be one area.
+    width = 0.35 if canvas.figure.get_figwidth() < NARROW else 0.7
+    for axes in {own: None for own, *_ in canvas.lines}:
+        for own, _, x, y in canvas.lines:
+            if own is not axes:
+                axes.plot(x, y, color=GHOST, lw=width, zorder=0.9)
+
+
+def _name_lines(canvas: Canvas, plot: PlotData) -> bool:
+    """Write the name of each series to the right of the panels, with a line to its last point.
+
+    False if a name is too long for that.
+    """
+    heading, width = series_heading(plot.points), plot.paper.width
+    names = {s.series: one_line(short_series(s.series, heading)) for s in plot.styles}
+    room = LONGEST_AT_LINE if width is None else min(LONGEST_AT_LINE, int(PER_INCH * width))
+    longest = max(map(len, names.values()))
+    panels = list({axes: None for axes, *_ in canvas.lines})
+    if longest > room or not panels:
+        return False
+    for axes in panels[-1:] if longest > SHORT else panels:
+        last = {style: (x[-1], y[-1]) for own, style, x, y in canvas.lines if own is axes}
+        for style, end in last.items():
+            look: dict[str, Any] = {
+                "arrowstyle": "-",
+                "color": style.colour,
+                "lw": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 3,
+            }
+            # For the layout; `spread_labels` puts it in its place.
+            label = axes.annotate(
+                names[style.series], end, xytext=(1.03, 0.5), textcoords="axes fraction",
+                color=style.colour, va="center", ha="left", annotation_clip=False,
+                fontsize="small", arrowprops={**look, "relpos": (0, 0.5)},
+            )  # fmt: skip
+            canvas.labels.append(label)
+    return True
+
+
+def spread_labels(canvas: Canvas) -> None:
+    """Move the names to the heights of their lines, at least one line of text apart.
+
+    After the layout of the figure, because it determines the heights.
+    """
+    for axes in {label.axes: None for label in canvas.labels}:
+        own = [label for label in canvas.labels if axes is not None and label.axes is axes]
+        if axes is None or not own:
+            continue
+        pixels, box = canvas.figure.dpi / 72, axes.get_window_extent()
+        wanted = [float(axes.transData.transform(label.xy)[1]) for label in own]
+        line = LINE * pixels * float(own[0].get_fontsize())
+        for label, y in zip(own, apart(wanted, line, (box.y0, box.y1)), strict=True):
+            label.xyann = (1 + GAP * pixels / box.width, (y - box.y0) / box.height)
+
+
+def apart(wanted: Sequence[float], least: float, room: tuple[float, float]) -> list[float]:
+    """Return places near the wanted ones, in their order, at least `least` apart, within `room`."""
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    free = [wanted[place] - least * number for number, place in enumerate(order)]
+    # Between the lowest and the highest that keep the order, a group stays around its lines.
+    low, high = accumulate(free, max), reversed(list(accumulate(reversed(free), min)))
+    top = max(room[0], room[1] - least * (len(wanted) - 1))
+    middle = (min(max((a + b) / 2, room[0]), top) for a, b in zip(low, high, strict=True))
+    found = {
+        place: m + least * number
+        for number, (place, m) in enumerate(zip(order, middle, strict=True))
+    }
+    return [found[place] for place in range(len(wanted))]

@@ -8,14 +8,11 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from hpc_train.reports.figures.axes import thin_labels
-from hpc_train.reports.figures.canvas import NARROW, Canvas
-from hpc_train.reports.figures.end_labels import spread
-from hpc_train.reports.figures.series_styles import COLOURS
+from hpc_train.reports.figures.canvas import NARROW, Canvas, spread_labels, thin_labels
+from hpc_train.reports.figures.plot_data import COLOURS
 from hpc_train.reports.report import Cell, Column, Figure, ReportTable
 from hpc_train.reports.value_format import one_line, rounded
 
@@ -29,9 +26,9 @@ INK = "fill:var(--f-ink,#000)"
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
 
 
-def _variable(colour: str) -> str:
-    name = VARIABLES.get(colour)
-    return f"var({name},{colour})" if name else colour
+def _variable(found: re.Match[str]) -> str:
+    name = VARIABLES.get(found[0])
+    return f"var({name},{found[0]})" if name else found[0]
 
 
 DPI = 150
@@ -55,7 +52,7 @@ METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 _SPACE = re.compile(r"^\{[^}]*\}")
-_REFERENCE = re.compile(r"(?:url\(#|^#)([^)]+)\)?")
+_REFERENCE = re.compile(r"(url\(#|^#)")
 # Properties that matplotlib sets in a stylesheet, which would apply to the whole page.
 STROKES = "stroke-linejoin:round;stroke-linecap:butt"
 DECIMALS = re.compile(r"(\d\.\d\d)\d+")
@@ -69,7 +66,7 @@ def finished(name: str, canvas: Canvas, kinds: Sequence[str], unit: str) -> Figu
     # Once for all formats: it takes longer than plot.
     canvas.figure.draw_without_rendering()
     canvas.figure.set_layout_engine("none")
-    spread(canvas)
+    spread_labels(canvas)
     for axes in canvas.figure.axes:
         thin_labels(axes)
     images = {kind: _image(name, canvas, kind) for kind in kinds}
@@ -118,13 +115,12 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
         plain = {_SPACE.sub("", key): value for key, value in element.attrib.items()}
         element.attrib.clear()
         element.attrib.update(plain)
-        if element.text and not element.text.strip():
-            element.text = None
-        if element.tail and not element.tail.strip():
-            element.tail = None
+        element.text, element.tail = (
+            text if text and text.strip() else None for text in (element.text, element.tail)
+        )
         if "style" in element.attrib:
             # Known colours are variables, with themselves as defaults.
-            style = _COLOUR.sub(lambda found: _variable(found[0]), element.attrib["style"])
+            style = _COLOUR.sub(_variable, element.attrib["style"])
             element.set("style", style)
     for parent in list(root.iter()):
         for child in list(parent):
@@ -133,7 +129,11 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
     groups = {element.get("id"): element for element in root.iter("g")}
     for group, titles in canvas.hovers.items():
         _add_titles(groups[group], titles)
-    _rename(root, name)
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            element.set(
+                key, f"{name}-{value}" if key == "id" else _REFERENCE.sub(rf"\1{name}-", value)
+            )
     width = root.attrib.pop("width")
     root.attrib.pop("height")
     root.attrib.pop("version", None)
@@ -155,40 +155,13 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
 def _add_titles(group: Xml.Element, titles: list[str]) -> None:
     """Give each mark its title, and move common styles to the group, which keeps pages small."""
     group.set("pointer-events", "all")
-    marks = [mark for mark in group.iter("use")] or _paths(group)
+    hidden = {path for defs in group.iter("defs") for path in defs.iter("path")}
+    marks = list(group.iter("use")) or [path for path in group.iter("path") if path not in hidden]
+    styles = {mark.get("style") for mark in marks}
+    holder = next(own for own in group.iter("g") if marks[0] in list(own))
     for mark, text in zip(marks, titles, strict=True):
         Xml.SubElement(mark, "title").text = text
-    styles = [mark.get("style") for mark in marks]
-    if styles[0] and all(a == b for a, b in pairwise(styles)) and marks[0].tag == "use":
-        for holder in group.iter("g"):
-            if marks[0] in list(holder):
-                holder.set("style", styles[0])
-        for mark in marks:
-            del mark.attrib["style"]
-    for mark in marks:
-        for key in ("x", "y"):
-            if key in mark.attrib:
-                mark.set(key, DECIMALS.sub(r"\1", mark.attrib[key]))
-
-
-def _paths(group: Xml.Element) -> list[Xml.Element]:
-    hidden = {path for defs in group.iter("defs") for path in defs.iter("path")}
-    return [path for path in group.iter("path") if path not in hidden]
-
-
-def _rename(root: Xml.Element, name: str) -> None:
-    """Prefix referenced ids with the figure's name; remove the others."""
-    used = set()
-    for element in root.iter():
-        for key, value in element.attrib.items():
-            if key != "id" and (value.startswith("#") or "url(#" in value):
-                used |= set(_REFERENCE.findall(value))
-    for element in root.iter():
-        own = element.attrib.pop("id", None)
-        for key, value in element.attrib.items():
-            if key == "href" and value.startswith("#"):
-                element.set(key, f"#{name}-{value[1:]}")
-            elif "url(#" in value:
-                element.set(key, value.replace("url(#", f"url(#{name}-"))
-        if own in used:
-            element.set("id", f"{name}-{own}")
+        if len(styles) == 1 and mark.tag == "use":
+            holder.set("style", mark.attrib.pop("style"))
+        for key in {"x", "y"}.intersection(mark.keys()):
+            mark.set(key, DECIMALS.sub(r"\1", mark.attrib[key]))

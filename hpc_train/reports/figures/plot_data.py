@@ -1,14 +1,15 @@
-"""Tables of a study and its laws -> the plain rows that figures show, limited in number."""
+"""Tables of a study and its laws -> the plain rows that figures show, and how each series looks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from math import log2
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.base.metrics import BASIS_COLUMNS
-from hpc_train.reports.figures.series_styles import SizeAxis, Style, layout, styles
-from hpc_train.reports.point_and_series_names import SizeUnit, size_unit, speedup_word
-from hpc_train.reports.study_tables import OK
+from hpc_train.reports.point_and_series_names import SizeUnit, size_unit
+from hpc_train.reports.report import OK
 from hpc_train.reports.value_format import Row, plain_rows
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.report_options import SCREEN, Paper
@@ -18,7 +19,30 @@ from hpc_train.scaling.scaling_fits import Fit
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_SERIES = 10
+# After Okabe and Ito, darker, so that a line and a text have a contrast of 4.5 on white. For
+# colour-blind readers, too, any two differ (CIELAB, colour vision after Machado et al. 2009).
+COLOURS = (
+    "#0068a6", "#b84600", "#00755a", "#9a4b83", "#4d3800",
+    "#44505e", "#000000", "#3a10d8", "#860933", "#c913b9",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+DASHES: tuple[Any, ...] = (
+    "-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)),
+    (0, (1, 3)), (0, (8, 2, 2, 2)), (0, (5, 1, 1, 1, 1, 1, 1, 1)),
+)  # fmt: skip
+MOST_SERIES = len(COLOURS)
+# From this number of series on, each has a panel of its own.
+SMALL_MULTIPLES = 7
+# If there are more, every k-th is drawn: a page with 10,000 marks in each figure is slow.
+MOST_RUNS = 2000
+# Points (1/72 inch) between the intervals of two series at a size, and from first to last; share
+# of the gap between two sizes that they may use, of a panel of this width.
+APART, SPREAD, CLUSTER, PANEL_POINTS = 3.0, 10.0, 0.6, 290
+# Share of the axis beyond the first and the last size.
+MARGIN = 0.07
+# Points: the shift of the runs of the first series; markers of a single series, of the first of
+# several, and by how much each further one is smaller.
+RUNS, ALONE, LARGEST, SMALLER = 5.0, 6.0, 7.0, 0.6
 # Width in inches of paper from which on markers have their full size.
 FULL = 6.0
 # Flags that a figure does not mark: without an interval they are seen.
@@ -26,8 +50,6 @@ UNMARKED = frozenset({
     FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN, FlagCode.NO_SPREAD,
     FlagCode.WHOLE_SECONDS,
 })  # fmt: skip
-# If there are more, every k-th is drawn: a page with 10,000 marks in each figure is slow.
-MOST_RUNS = 2000
 SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
 OF_RUNS = (
     "run_id", "series", "state", "problem", *SIZE, "step_time_s",
@@ -35,22 +57,46 @@ OF_RUNS = (
 )  # fmt: skip
 
 
-class PlotData(NamedTuple):
-    """The rows of one study for the panels; `word` is the name of the speedup.
+class Style(NamedTuple):
+    """Style of one series; `beside` and `runs` shift marks sideways, in points of the page.
 
-    Each row has its `size` in `unit`, or None.
+    `beside`: intervals, boxes and hollow markers, `runs`: single runs. Lines and means are never
+    shifted; where series are equal, the markers (`points`) differ in size.
+    """
+
+    series: str
+    colour: str
+    marker: str
+    dashes: Any
+    beside: float
+    runs: float
+    points: float
+
+
+class Measured(NamedTuple):
+    """A row for each run, point, run and node; and the laws of each series."""
+
+    runs: pd.DataFrame
+    points: pd.DataFrame
+    laws: tuple[Fit, ...]
+    nodes: pd.DataFrame
+
+
+class PlotData(NamedTuple):
+    """The rows of one study for the panels; each has its `size` in `unit`, or None.
 
     `runs` and `points` are those of the series that are drawn (`styles`), `every_run` is the whole
-    table; `all_series` and `all_runs` (those with a result) also count what is not drawn.
+    table; `all_series` and `all_runs` (those with a result) also count what is not drawn. `apart`
+    are the points of the page between two series. A run has its `point`.
     """
 
     study: ExpectedStudy
     runs: Sequence[Row]
     points: Sequence[Row]
-    word: str
     unit: SizeUnit
     styles: Sequence[Style]
-    place: SizeAxis
+    sizes: Sequence[int]
+    apart: float
     laws: Sequence[Fit]
     nodes: pd.DataFrame
     every_run: pd.DataFrame
@@ -58,9 +104,18 @@ class PlotData(NamedTuple):
     all_runs: int
     paper: Paper
 
+    @property
+    def many(self) -> bool:
+        """Whether there are too many series for one panel."""
+        return len(self.styles) >= SMALL_MULTIPLES
+
     def own(self, style: Style) -> list[Row]:
         """Return the points of one series."""
         return [row for row in self.points if row["series"] == style.series]
+
+    def own_runs(self, style: Style) -> list[Row]:
+        """Return the runs of one series that have a result."""
+        return [r for r in self.runs if r["series"] == style.series and r["state"] == OK]
 
     def empty(self, style: Style) -> list[Row]:
         """Return the points of one series that have a size but no run with a result."""
@@ -70,14 +125,6 @@ class PlotData(NamedTuple):
         """Return the sizes at which one series has no result."""
         there = {row["size"] for row in self.own(style) if row["n_ok"]}
         return [row["size"] for row in self.empty(style) if row["size"] not in there]
-
-    def own_runs(self, style: Style) -> list[Row]:
-        """Return the runs of one series."""
-        return [row for row in self.runs if row["series"] == style.series]
-
-    def only(self, style: Style) -> PlotData:
-        """Return the plot of one series, for a panel of its own."""
-        return self._replace(styles=[style], points=self.own(style), runs=self.own_runs(style))
 
 
 def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN) -> PlotData:
@@ -93,17 +140,34 @@ def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN
     for row in points:
         row["size"] = row[unit.key]
     runs = plain_rows(own.loc[keep | ~ok, known].assign(size=own[unit.key]))
-    work = {point_of(row): row["work"] for row in points}
+    point = {point_of(row): row for row in points}
     for run in runs:
-        run["work"] = work[point_of(run)]
+        run["point"] = point[point_of(run)]
+        run["work"] = run["point"]["work"]
+    sizes = sorted({row["size"] for row in points if row["size"]}) or [1]
+    scale = min(1.0, max(0.6, (paper.width or FULL) / FULL))
+    count = len(shown) if len(shown) < SMALL_MULTIPLES else 1
+    apart = _apart(sizes, count)
+    styles = [
+        Style(
+            series=name,
+            colour=COLOURS[i],
+            marker=MARKERS[i],
+            dashes=DASHES[i],
+            beside=apart * (i - (count - 1) / 2) if count > 1 else 0.0,
+            runs=scale * RUNS + (apart * i if count > 1 else 0.0),
+            points=scale * (LARGEST - SMALLER * i if count > 1 else ALONE),
+        )
+        for i, name in enumerate(shown)
+    ]
     return PlotData(
         study=study,
         runs=runs,
         points=points,
-        word=speedup_word(points),
         unit=unit,
-        styles=styles(points, min(1.0, max(0.6, (paper.width or FULL) / FULL))),
-        place=layout(points),
+        styles=styles,
+        sizes=sizes,
+        apart=apart,
         laws=[law for law in measured.laws if law.series in shown],
         nodes=measured.nodes,
         every_run=measured.runs,
@@ -111,6 +175,21 @@ def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN
         all_runs=int(ok.sum()),
         paper=paper,
     )
+
+
+def limits(sizes: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of a log2 axis of sizes, with space for marks beside the first and last."""
+    room = 2 ** max(MARGIN * log2(sizes[-1] / sizes[0]), 0.25)
+    return sizes[0] / room, sizes[-1] * room
+
+
+def _apart(sizes: Sequence[int], count: int) -> float:
+    """Return the distance of two of `count` series at a size, in points of the page."""
+    if count < 2:
+        return APART
+    low, high = limits(sizes)
+    nearest = min((log2(b / a) for a, b in pairwise(sizes)), default=1.0) / log2(high / low)
+    return min(APART, SPREAD / (count - 1), CLUSTER * nearest * PANEL_POINTS / count)
 
 
 def is_flagged(row: Row) -> bool:
@@ -126,12 +205,3 @@ def point_of(row: Row) -> tuple[Any, ...]:
 def usable(row: Row, column: str) -> bool:
     """Whether a row has a size, and a value above zero."""
     return bool(row["size"]) and row[column] is not None and row[column] > 0
-
-
-class Measured(NamedTuple):
-    """A row for each run, point, run and node; and the laws of each series."""
-
-    runs: pd.DataFrame
-    points: pd.DataFrame
-    laws: tuple[Fit, ...]
-    nodes: pd.DataFrame

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from hpc_train.reports.report import Report, ReportTable
 from hpc_train.reports.table_layout import Layout, laid_out
@@ -15,18 +16,8 @@ from hpc_train.reports.value_format import ABSENT, one_line
 TEXT_WIDTH, GAP = 345.0, 6.0
 # Lines of 9.5 pt on a page beside the caption, and those of a note.
 PAGE_LINES, NOTE_LINES = 50, 28
-# Columns that are repeated where a table is split.
-KEYS = ("series", "nodes", "gpus", "ranks")
 NO_ROOM = "Columns that do not fit are in JSON: {named}."
 _BLANK = re.compile(r"\s+")
-
-
-class _Part(NamedTuple):
-    """Some columns and rows of a table: its layout, and the places of the columns."""
-
-    layout: Layout
-    places: Sequence[int]
-    rows: Sequence[Sequence[Sequence[str]]]
 
 
 def render(report: Report) -> str:
@@ -37,9 +28,8 @@ def render(report: Report) -> str:
     are left out.
 
     Tables are in \footnotesize and fit into a text of 345 pt: columns that do not fit are left out
-    by name, and with `--wide` columns are continued in a further table, as are rows on a further
-    page. Text is escaped, so that names and log lines are shown unchanged; `'` and `"` need the
-    package textcomp and T1 fonts.
+    by name, also with `--wide`, and rows are continued on a further page. Text is escaped, so that
+    names and log lines are shown unchanged; `'` and `"` need the package textcomp and T1 fonts.
     """
     label = re.sub(r"[^A-Za-z0-9-]+", "-", report.name or "scaling").strip("-")
     answers = report.answer
@@ -72,31 +62,19 @@ def _note_lines(note: str) -> int:
 
 def _floats(table: ReportTable, caption: str, label: str, notes: Sequence[str]) -> Iterator[str]:
     layout = laid_out(table, TEXT_WIDTH, GAP, printed_width)
+    if sum(layout.widths) + GAP * (len(layout.widths) - 1) > TEXT_WIDTH:
+        # Whatever does not fit is left out, from the right.
+        last = len(table.columns) + max(one.drop for one in table.columns)
+        columns = (replace(one, drop=one.drop or last - i) for i, one in enumerate(table.columns))
+        table = replace(table, columns=tuple(columns))
+        layout = laid_out(table, TEXT_WIDTH, GAP, printed_width)
     if layout.left_out:
         named = ", ".join(dict.fromkeys(layout.left_out))
         notes = [*notes, NO_ROOM.format(named=named)]
-    parts = [
-        _Part(layout, places, rows)
-        for rows in _pages(layout, sum(map(_note_lines, notes)))
-        for places in _split_columns(layout)
-    ]
-    for number, part in enumerate(parts):
+    for number, rows in enumerate(_pages(layout, sum(map(_note_lines, notes)))):
         said = f"{caption.rstrip('.')} (continued)" if number else caption
         named = f"{label}-{number + 1}" if number else label
-        yield _float(part, said, named, () if number else notes)
-
-
-def _split_columns(layout: Layout) -> list[list[int]]:
-    """Return the places of the columns of each part; series and sizes are in all."""
-    keys = [place for place, column in enumerate(layout.columns) if column.key in KEYS]
-    own, parts = [*keys], []
-    for place in (place for place in range(len(layout.columns)) if place not in keys):
-        taken = sum(layout.widths[i] for i in [*own, place]) + GAP * len(own)
-        if taken > TEXT_WIDTH and len(own) > len(keys):
-            parts.append(own)
-            own = [*keys]
-        own = [*own, place]
-    return [*parts, own]
+        yield _float(layout, rows, (said, named), () if number else notes)
 
 
 def _pages(layout: Layout, noted: int) -> Iterator[Sequence[Sequence[Sequence[str]]]]:
@@ -113,18 +91,18 @@ def _pages(layout: Layout, noted: int) -> Iterator[Sequence[Sequence[Sequence[st
     yield page
 
 
-def _float(part: _Part, caption: str, label: str, notes: Sequence[str]) -> str:
-    layout = part.layout
-    columns = [layout.columns[place] for place in part.places]
-    heads = [layout.heads[place] for place in part.places]
-    form = "".join("r" if column.align == "right" else "l" for column in columns)
+def _float(
+    layout: Layout,
+    rows: Sequence[Sequence[Sequence[str]]],
+    names: tuple[str, str],
+    notes: Sequence[str],
+) -> str:
+    """Return a table of some rows of a layout; `names` are its caption and its label."""
+    (caption, label), heads = names, layout.heads
+    form = "".join("r" if column.align == "right" else "l" for column in layout.columns)
     deep = max(map(len, heads))
     above = zip(*([""] * (deep - len(head)) + [*head] for head in heads), strict=True)
-    lines = [
-        line
-        for row in part.rows
-        for line in zip_longest(*(row[place] for place in part.places), fillvalue="")
-    ]
+    lines = [line for row in rows for line in zip_longest(*row, fillvalue="")]
     return "\n".join((
         r"\begin{table}",
         r"  \centering",

@@ -164,16 +164,16 @@ _LISTED = 20
 
 def fact_lines(facts: Sequence[Fact]) -> tuple[str, ...]:
     """Return a line for each fact; if values differ, with the number of runs with each."""
-    return tuple(f"{fact.name}: {_values(fact, _LISTED)}" for fact in facts)
+    return tuple(f"{fact.name}: {values_of(fact, _LISTED)}" for fact in facts)
 
 
 def _short(facts: dict[str, Fact]) -> Iterator[str]:
     for heading, names in _SHORT.items():
         shown = [facts[name] for name in names if name in facts and _says(facts[name])]
         if heading in names:
-            yield from (f"{heading}: {_values(fact, _SHOWN)}" for fact in shown)
+            yield from (f"{heading}: {values_of(fact, _SHOWN)}" for fact in shown)
         elif shown:
-            parts = (f"{fact.name} {_values(fact, _SHOWN)}" for fact in shown)
+            parts = (f"{fact.name} {values_of(fact, _SHOWN)}" for fact in shown)
             yield f"{heading}: {'; '.join(parts)}"
 
 
@@ -181,7 +181,8 @@ def _says(fact: Fact) -> bool:
     return any(text != "none" for text, _ in fact.values)
 
 
-def _values(fact: Fact, most: int) -> str:
+def values_of(fact: Fact, most: int) -> str:
+    """Return the first values of a fact; if they differ, with the number of runs with each."""
     alone = len(fact.values) == 1 or all(count == 1 for _, count in fact.values)
     texts = [text if alone else f"{text} ({count}x)" for text, count in fact.values[:most]]
     more = len(fact.values) - most
