@@ -9,7 +9,6 @@ from hpc_train.base.errors import PlanError
 from hpc_train.base.value import Value
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import TURN_S
-from hpc_train.sites.profile import Reporting, SiteProfile
 
 
 class Cost(Value, frozen=True, kw_only=True):
@@ -56,30 +55,6 @@ def cost_of(plans: Sequence[LaunchPlan]) -> Cost:
         else sum(n * c * h for n, c, h in zip(nodes, cores, hours, strict=True)),
         exclusive=any("exclusive" in dict(plan.directives) for plan in plans),
     )
-
-
-def cost_line(cost: Cost, asked: Reporting, of_nodes: float | None = None) -> str:
-    """Return the cost on one line, also in money: `of_nodes`, or by the site's price of GPUs."""
-    price, unit = asked.price_per_gpu_hour, f" {asked.currency}".rstrip()
-    if of_nodes is not None:
-        return f"{cost}; at most {of_nodes:,.2f}{unit} for the hours of the nodes"
-    if price is None or not cost.gpu_hours:
-        return str(cost)
-    whole = cost.gpu_hours * price
-    return f"{cost}; at most {whole:,.2f}{unit} at {price:g}{unit} a GPU-hour"
-
-
-def price_of_nodes(plans: Sequence[LaunchPlan], site: SiteProfile) -> float | None:
-    """Return the price of all nodes until the time limits; None if a limit or price is unknown."""
-    prices = {one.name: one.price_per_node_hour for one in site.partitions}
-    total = 0.0
-    for plan in plans:
-        chosen = plan.settings.get("partition")
-        price = prices.get(str(chosen.value)) if chosen else None
-        if price is None or plan.time_s is None:
-            return None
-        total += plan.topology.nodes * plan.time_s / 3600 * price
-    return total
 
 
 def check_budget(cost: Cost, max_gpu_hours: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Runs of a region -> their states, ends, bills and logs, with one list of jobs."""
+"""Runs of a region -> their states, ends and logs, with one list of jobs."""
 
 from __future__ import annotations
 
@@ -101,8 +101,6 @@ def _ended(job: JobId, run: RunFolder) -> JobReport:
             raise StoreError(f"{run.path} belongs to another user")
         fetch(client("logs", job.region, states=True), job.name, run)
         complete = write_status(run, described, time.time())
-        if bill := bill_of(described):
-            write_file(run.path / FILE, to_json(bill))
     except (OSError, StoreError) as failure:
         message = f"its logs cannot be written: {getattr(failure, 'message', failure)}"
         return JobReport(state=state, reason="; ".join(filter(None, (reason, message))))
@@ -117,39 +115,6 @@ def _not_listed(submission: Submission) -> JobReport:
         return JobReport(state=JobState.UNKNOWN, reason=reason)
     reason = "SageMaker has no job of this name: it never received it, or the job was deleted"
     return JobReport(state=JobState.LOST, reason=reason)
-
-
-FILE = "bill.json"
-
-
-class Bill(Value, frozen=True, kw_only=True):
-    """Billed seconds are those of one instance; a price is that of `instances` of them.
-
-    `saved` is the share of the training time that spare capacity did not cost, 0 to 1.
-    """
-
-    job: str
-    instance_type: str
-    instances: int
-    billable_s: int
-    training_s: int
-    saved: float
-
-
-def bill_of(job: dict[str, Any]) -> Bill | None:
-    """Return the bill of a job as DescribeTrainingJob describes it; None before it is known."""
-    billable, training = job.get("BillableTimeInSeconds"), job.get("TrainingTimeInSeconds")
-    if billable is None:
-        return None
-    resources = job["ResourceConfig"]
-    return Bill(
-        job=job["TrainingJobName"],
-        instance_type=resources.get("InstanceType", ""),
-        instances=resources.get("InstanceCount", 1),
-        billable_s=billable,
-        training_s=training or 0,
-        saved=max(0.0, 1 - billable / training) if training else 0.0,
-    )
 
 
 _WAITS = {

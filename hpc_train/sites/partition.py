@@ -288,10 +288,6 @@ class Partition(Value, frozen=True, kw_only=True):
         tuple[Nics, ...],
         Meta(description="The nearest adapters of each GPU: ['mlx5_0', 'mlx5_1,mlx5_2']."),
     ] = ()
-    price_per_node_hour: Annotated[
-        Annotated[float, Meta(gt=0)] | None,
-        Meta(description="Price of a node for an hour, in report.currency."),
-    ] = None
     nics_per_node: Annotated[
         Count | None, Meta(description="Network adapters for data per node.")
     ] = None

@@ -333,18 +333,11 @@ class Tests(Value, frozen=True, kw_only=True):
 
 
 class Reporting(Value, frozen=True, kw_only=True):
-    """Requirements of the site for a scaling report; the price of its GPUs."""
+    """Requirements of the site for a scaling report."""
 
     gates: Annotated[Gates, Meta(description="Of `report --check`; those of a study win.")] = (
         Gates()
     )
-    price_per_gpu_hour: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="Price of a GPU for an hour.")
-    ] = None
-    currency: Annotated[
-        str,
-        Meta(pattern=r"^([A-Z]{3})?$(?!\n)", description="Currency of the price: EUR."),
-    ] = ""
 
 
 class SiteProfile(Value, frozen=True, kw_only=True):
@@ -462,7 +455,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         Preflight | None, Meta(description="Checks of the nodes before the ranks start.")
     ] = None
     tests: Annotated[Tests | None, Meta(description="Test results of the site.")] = None
-    report: Annotated[Reporting, Meta(description="Gates and price for reports.")] = Reporting()
+    report: Annotated[Reporting, Meta(description="Gates for reports.")] = Reporting()
 
 
 SourcedSite = Sourced[SiteProfile]

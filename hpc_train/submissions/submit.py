@@ -15,7 +15,7 @@ from hpc_train.base.data_folders import template_path
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.files import is_regular, is_there, read_regular, sha256_of
 from hpc_train.base.value import Sourced, Value
-from hpc_train.plans.cost import check_budget, cost_line, cost_of, price_of_nodes
+from hpc_train.plans.cost import check_budget, cost_of
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.runs.conditions import provenance
@@ -295,8 +295,7 @@ def _site_notices(site: SiteProfile, plans: Sequence[LaunchPlan], whole: str = "
     if find_batch_system(site.scheduler).this_machine or not plans:
         return
     yield from executor_of(site.scheduler).notices(plans[0])
-    cost = cost_line(cost_of(plans), site.report, price_of_nodes(plans, site))
-    yield f"cost{whole}: {cost}"
+    yield f"cost{whole}: {cost_of(plans)}"
 
 
 def submit_batch(

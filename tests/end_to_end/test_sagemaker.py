@@ -85,7 +85,6 @@ def test_two_hosts_train_and_a_report_reads_their_logs(desk: Desk, torch: None) 
     assert done.returncode == 0, done.stderr
     run = desk.end()
     assert (run["state"], run["nodes"]) == ("COMPLETED", "algo-1,algo-2")
-    assert json.loads(desk.path("bill.json").read_text())["instances"] == 2
     assert '"world_size":2' in desk.log("rank-0.out")
     assert '"node":"algo-2"' in desk.log("rank-1.out")
     report = desk.hpctrain("report", "job")

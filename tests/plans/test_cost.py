@@ -9,10 +9,9 @@ import pytest
 
 from hpc_train.base.errors import PlanError
 from hpc_train.jobs.job import Topology
-from hpc_train.plans.cost import Cost, check_budget, cost_line, cost_of
+from hpc_train.plans.cost import Cost, check_budget, cost_of
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import TURN_S
-from hpc_train.sites.profile import Reporting
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.submissions.on_slurm import job
 
@@ -121,14 +120,3 @@ def test_exclusive_nodes_may_count_whole(slurm: FakeSlurm) -> None:
     check_budget(cost, 2)
     with pytest.raises(PlanError, match="exclusive nodes may count whole"):
         check_budget(cost, 1.9)
-
-
-def test_the_bill_is_in_money_where_the_site_has_a_price() -> None:
-    cost = Cost(runs=9, gpu_hours=1080, core_hours=8640)
-    dear = Reporting(price_per_gpu_hour=2.5, currency="EUR")
-    assert cost_line(cost, dear).endswith("; at most 2,700.00 EUR at 2.5 EUR a GPU-hour")
-    assert cost_line(cost, Reporting(price_per_gpu_hour=2.5)).endswith("2,700.00 at 2.5 a GPU-hour")
-    assert cost_line(cost, Reporting()) == str(cost)
-    assert cost_line(Cost(runs=1, gpu_hours=None, core_hours=None), dear).endswith(
-        "(--time sets one)"
-    )

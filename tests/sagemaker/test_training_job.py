@@ -15,7 +15,6 @@ import pytest
 from hpc_train.base.errors import PlanError, SiteProfileError, StoreError
 from hpc_train.runs.run import JobState, RunFolder, Submission
 from hpc_train.sagemaker import job_reports, submit_jobs
-from hpc_train.sagemaker.job_reports import bill_of
 from hpc_train.sagemaker.submit_jobs import check_limits, pack
 from hpc_train.sagemaker.training_job import job_name, training_job
 from tests.sagemaker.jobs import ROLE, job, site
@@ -278,28 +277,6 @@ def test_data_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 pytest.importorskip("botocore")
-
-
-def described(billable: int, training: int) -> dict[str, Any]:
-    return {
-        "TrainingJobName": "hpct-a",
-        "BillableTimeInSeconds": billable,
-        "TrainingTimeInSeconds": training,
-        "ResourceConfig": {"InstanceType": "ml.g5.12xlarge", "InstanceCount": 3},
-    }
-
-
-def test_billed_hours_are_those_of_all_instances() -> None:
-    bill = bill_of(described(1800, 2400))
-    assert bill is not None
-    assert (bill.billable_s * bill.instances, bill.saved) == (5400, 0.25)
-
-
-def test_nothing_is_saved_where_more_is_billed_than_was_trained() -> None:
-    bill = bill_of(described(2400, 1800))
-    assert bill is not None
-    assert bill.saved == 0.0
-    assert bill_of({"TrainingJobName": "hpct-a"}) is None
 
 
 def test_a_job_is_listed_from_five_minutes_before_its_submission(
