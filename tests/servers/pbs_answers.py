@@ -22,7 +22,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tests.servers.pbs_jobs import SERVER, JobTable, PbsJob, indices_left, node_name
+from tests.servers.pbs_jobs import SERVER, JobTable, PbsJob, node_name
 from tests.servers.pbs_qsub import QUEUE, RefusedError, read_request
 
 VERSION = "23.06.06"
@@ -48,15 +48,14 @@ def answer(table: JobTable, faults: Collection[str], call: Mapping[str, Any]) ->
     if command == "pbsnodes":
         nodes = {node_name(number): _node(table, number) for number in range(table.size.nodes)}
         return _answer("nodes", nodes, letters)
-    whole = [job for job in table.jobs.values() if job.index is None]
     if command == "qselect":
-        ids = [job.id for job in whole if not job.has_ended or "x" in letters]
+        ids = [job.id for job in table.jobs.values() if not job.has_ended or "x" in letters]
         return Answer(output="".join(f"{one}\n" for one in ids))
     if "B" in letters or "Q" in letters:
         key, found = ("Server", {SERVER: _server(faults)}) if "B" in letters else ("Queue", _QUEUES)
         return _answer(key, found, letters, broken="broken-json" in faults)
     if "f" not in letters:
-        rows = "".join(f"{one.id:<17} {one.request.name:<16} {one.state}\n" for one in whole)
+        rows = "".join(f"{one.id:<17} {one.request.name:<16} {one.state}\n" for one in table.jobs.values())
         return Answer(output=f"Job id            Name             S\n\n{rows}")
     return _jobs(table, faults, words, letters)
 
@@ -92,10 +91,9 @@ def _jobs(table: JobTable, faults: Collection[str], words: Sequence[str], letter
     errors, code = "", 0
     for word in (word for word in words if not word.startswith("-") and word != "json"):
         job = table.jobs.get(word)
-        # An expired subjob is listed as long as its array has not ended.
-        if job is None or (job.whole.has_ended and "history-gone" in faults):
+        if job is None or (job.has_ended and "history-gone" in faults):
             errors, code = f"{errors}qstat: Unknown Job Id {word}\n", _UNKNOWN
-        elif job.whole.has_ended and "x" not in letters:
+        elif job.has_ended and "x" not in letters:
             text = "Job has finished, use -x or -H to obtain historical job information"
             errors, code = f"{errors}qstat: {job.id} {text}\n", _FINISHED
         else:
@@ -108,8 +106,8 @@ def _jobs(table: JobTable, faults: Collection[str], words: Sequence[str], letter
 
 def attributes(job: PbsJob) -> dict[str, Any]:
     """Return attributes of a job, of those that `qstat -f` lists."""
-    request, array = job.request, job.whole
-    held = array.state == "H" or (array.has_ended and not array.started and request.held)
+    request = job.request
+    held = job.state == "H" or (job.has_ended and not job.started and request.held)
     found: dict[str, Any] = {
         "Job_Name": request.name,
         "Job_Owner": f"{getpass.getuser()}@{SERVER}",
@@ -130,12 +128,6 @@ def attributes(job: PbsJob) -> dict[str, Any]:
         found["comment"] = job.comment
     if job.exit_status is not None:
         found["Exit_status"] = job.exit_status
-    if job.index is not None:
-        found |= {"array_id": array.id, "array_index": job.index}
-    elif job.members:
-        left = ",".join(indices_left(job)) or "-"
-        found |= {"array": "True", "array_indices_submitted": request.array}
-        found["array_indices_remaining"] = left
     return found
 
 
@@ -152,7 +144,6 @@ def _server(faults: Collection[str]) -> dict[str, Any]:
         "default_queue": QUEUE,
         "resources_default": {"ncpus": 1},
         "default_chunk": {"ncpus": 1},
-        "max_array_size": 10_000,
         **({} if "no-history" in faults else kept),
         "pbs_version": VERSION,
     }

@@ -6,7 +6,7 @@ import getpass
 import os
 import signal
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 SERVER = "pbs"
-# What PBS replaces by the index of a subjob in the path of -o.
-_INDEX = "^array_index^"
 # Started in $HOME, as PBS does; the shebang of the script is honoured.
 _AT_HOME = 'cd && exec "$0" "$@"'
 # Time from TERM to KILL: PBS's kill_delay.
@@ -39,10 +37,7 @@ class NodeSize(NamedTuple):
 
 @dataclass
 class PbsJob:
-    """A job, an array, whose subjobs are `members`, or a subjob, with its `index` and `array`.
-
-    `placed` are its chunks with the numbers of their nodes; times are in seconds since the epoch.
-    """
+    """A job; `placed` are its chunks with the numbers of their nodes, times seconds since 1970."""
 
     number: int
     request: JobRequest
@@ -57,36 +52,26 @@ class PbsJob:
     # The exit status of a job that is being ended, and when its processes are killed.
     verdict: int | None = None
     kill_at: float | None = None
-    members: list[PbsJob] = field(default_factory=list)
-    index: int | None = None
-    array: PbsJob | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def whole(self) -> PbsJob:
-        """Return the array of a subjob; any other job itself."""
-        return self.array or self
 
     @property
     def id(self) -> str:
-        """Return the id, as qsub prints it: `41.pbs`, an array `41[].pbs`, a subjob `41[3].pbs`."""
-        part = "[]" if self.members else "" if self.index is None else f"[{self.index}]"
-        return f"{self.number}{part}.{SERVER}"
+        """Return the id, as qsub prints it: `41.pbs`."""
+        return f"{self.number}.{SERVER}"
 
     @property
     def has_ended(self) -> bool:
         """Whether it has ended."""
-        return self.state in "FX"
+        return self.state == "F"
 
     @property
     def output(self) -> str:
         """Return the file of its output."""
         folder = self.request.variables["PBS_O_WORKDIR"]
-        path = self.request.output or f"{folder}/{self.request.name}.o{self.number}"
-        return path if self.index is None else path.replace(_INDEX, str(self.index))
+        return self.request.output or f"{folder}/{self.request.name}.o{self.number}"
 
     def end(self) -> None:
-        """Let it end now; a subjob expires."""
-        self.state, self.ended = "F" if self.index is None else "X", time.time()
+        """Let it end now."""
+        self.state, self.ended = "F", time.time()
 
 
 def node_name(number: int) -> str:
@@ -178,7 +163,6 @@ class JobProcesses:
 
 def _environment(job: PbsJob, node_file: Path, folder: Path) -> dict[str, str]:
     """Return the variables of a job; of the shell it has only those of -v."""
-    own = {"PBS_ARRAY_INDEX": str(job.index), "PBS_ARRAY_ID": job.whole.id}
     threads = job.placed[0][1].ompthreads or job.placed[0][1].ncpus
     return {
         "PATH": f"/usr/local/bin:/usr/bin:/bin:{folder}/bin",
@@ -187,7 +171,6 @@ def _environment(job: PbsJob, node_file: Path, folder: Path) -> dict[str, str]:
         "SHELL": "/bin/bash",
         "LANG": "C.UTF-8",
         **job.request.variables,
-        **(own if job.array else {}),
         "PBS_ENVIRONMENT": "PBS_BATCH",
         "PBS_JOBID": job.id,
         "PBS_JOBNAME": job.request.name,
@@ -211,33 +194,26 @@ class JobTable:
         self.processes: dict[str, JobProcesses] = {}
 
     def add(self, request: JobRequest, shell: Mapping[str, str], folder: str) -> PbsJob:
-        """Queue a job, or an array and its subjobs."""
+        """Queue a job."""
         names = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL")
         passed = {f"PBS_O_{name}": shell[name] for name in names if name in shell}
         own = {"PBS_O_WORKDIR": folder, "PBS_O_QUEUE": QUEUE, "PBS_O_HOST": SERVER}
         request = request._replace(variables={**passed, **own, **request.variables})
         self._last += 1
         job = PbsJob(self._last, request, time.time())
-        job.members = [
-            PbsJob(job.number, request, job.created, index=index, array=job)
-            for index in request.indices
-        ]
         if request.held:
             job.state, job.substate = "H", 20
-        self.jobs |= {one.id: one for one in (job, *job.members)}
+        self.jobs[job.id] = job
         return job
 
     def delete(self, job: PbsJob) -> None:
-        """Delete a job: one that runs gets TERM, and KILL after a while; of an array, all of it."""
+        """Delete a job: one that runs gets TERM, and KILL after a while."""
         job.substate = _DELETED
-        for member in job.members:
-            if not member.has_ended:
-                self.delete(member)
         if job.id in self.processes:
             if job.kill_at is None:
                 job.kill_at = time.time() + _KILL_DELAY_S
                 self.processes[job.id].signal(signal.SIGTERM)
-        elif not job.members:
+        else:
             job.end()
 
     def tick(self) -> None:
@@ -245,9 +221,7 @@ class JobTable:
         for job in [self.jobs[key] for key in self.processes]:
             self._look(job, self.processes[job.id], time.time())
         for job in self.jobs.values():
-            if job.members:
-                _follow(job)
-            elif job.state == "Q" and _may_start(job):
+            if job.state == "Q":
                 self._start(job)
 
     def end_all(self) -> None:
@@ -289,32 +263,3 @@ class JobTable:
         where = "+".join(f"({node_name(n)}:ncpus={chunk.ncpus})" for n, chunk in job.placed)
         job.comment = f"Job run at {time.strftime('%a %b %d at %H:%M')} on {where}"
         self.processes[job.id] = JobProcesses(self._folder, job)
-
-
-def _follow(array: PbsJob) -> None:
-    """Begin an array with its first subjob, and end it after the last one."""
-    if array.has_ended:
-        return
-    codes = [one.exit_status for one in array.members if one.exit_status is not None]
-    begun = [one.started for one in array.members if one.started is not None]
-    if begun and array.state == "Q":
-        array.state, array.substate, array.started = "B", 70, min(begun)
-    # That of an array is 1 if that of a subjob is not 0 (qstat(1B)).
-    array.exit_status = int(any(codes)) if codes else None
-    if all(one.has_ended for one in array.members):
-        array.end()
-        if array.substate != _DELETED:
-            array.substate = 93 if array.exit_status else 92
-
-
-def _may_start(job: PbsJob) -> bool:
-    """Whether the array of a job, if it has one, lets it start."""
-    if job.array is None:
-        return True
-    most, running = job.request.most_running, sum(one.state == "R" for one in job.array.members)
-    return job.array.state != "H" and (not most or running < most)
-
-
-def indices_left(array: PbsJob) -> Iterator[str]:
-    """Yield the indices of an array that have not started."""
-    return (str(one.index) for one in array.members if one.state == "Q")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 QUEUE = "workq"
-_OPTIONS = "hVzIXa:A:c:C:e:J:j:k:l:m:M:N:o:p:P:q:r:R:S:u:v:W:"
+_OPTIONS = "hVzIXa:A:c:C:e:j:k:l:m:M:N:o:p:P:q:r:R:S:u:v:W:"
 _BYTES = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _COUNTED = ("ncpus", "ngpus", "mpiprocs", "ompthreads")
 
@@ -34,7 +34,7 @@ class Chunk(NamedTuple):
 
 
 class JobRequest(NamedTuple):
-    """A job that qsub accepts; `array` are the indices, as text and as numbers."""
+    """A job that qsub accepts."""
 
     name: str
     script: str
@@ -45,9 +45,6 @@ class JobRequest(NamedTuple):
     live: bool
     held: bool
     variables: dict[str, str]
-    array: str
-    indices: range
-    most_running: int
 
 
 def read_request(words: Sequence[str], folder: str, shell: Mapping[str, str]) -> JobRequest:
@@ -70,7 +67,6 @@ def read_request(words: Sequence[str], folder: str, shell: Mapping[str, str]) ->
     resources = dict(
         part.split("=", 1) for text in [*listed, *options.get("l", [])] for part in text.split(",")
     )
-    array, indices, most = _array(last.get("J", ""))
     return JobRequest(
         name=last.get("N", Path(file).name),
         script=script,
@@ -81,9 +77,6 @@ def read_request(words: Sequence[str], folder: str, shell: Mapping[str, str]) ->
         live="d" in last.get("k", "n"),
         held="h" in last,
         variables=_variables(last.get("v", ""), shell),
-        array=array,
-        indices=indices,
-        most_running=most,
     )
 
 
@@ -130,16 +123,6 @@ def _seconds(text: str) -> int:
     for part in text.split(":"):
         found = found * 60 + int(part)
     return found
-
-
-def _array(text: str) -> tuple[str, range, int]:
-    """Read `0-9`, `1-9:2` or `1-9%3`."""
-    if not text:
-        return "", range(0), 0
-    array, _, most = text.partition("%")
-    ends, _, step = array.partition(":")
-    first, last = map(int, ends.split("-"))
-    return array, range(first, last + 1, int(step or 1)), int(most or 0)
 
 
 def _variables(text: str, shell: Mapping[str, str]) -> dict[str, str]:
