@@ -84,7 +84,7 @@ class UserPattern:
             units=pattern.units,
         )
 
-    def read(self, line: Line) -> list[Hit | Unreadable]:
+    def read(self, line: Line) -> list[Hit]:
         """Return the metrics of the first match, near the literal.
 
         Values of a step or an epoch are numbered by their lines, if the pattern has no `step`.
@@ -94,12 +94,11 @@ class UserPattern:
             at = raw.find(self.literals[0])
             near = raw[max(0, at - _BEFORE) : at + _AFTER]
             line = Line(near, line.number, line.file_rank)
-        found = self._parser.read(line)
+        hits = [hit for hit in self._parser.read(line) if isinstance(hit, Hit)]
         if self._timed.is_slow and not self.too_slow:
             self.too_slow = {self.sample: line.number}
-        hits = [hit for hit in found if isinstance(hit, Hit)]
         if "step" in self._timed.groupindex or not any(hit.metric in _OF_STEPS for hit in hits):
-            return found
+            return hits
         rank = line.rank if hits[0].rank == OF_LINE else hits[0].rank
         self._lines[rank] = step = self._lines.get(rank, 0) + 1
         return [msgspec.structs.replace(hit, step=step) for hit in hits]
