@@ -124,9 +124,7 @@ class UserPatterns:
         """Yield the metrics of the first match of each pattern."""
         seen: set[str] = set()
         for pattern in self._patterns:
-            hits = [
-                hit for hit in pattern.read(line) if isinstance(hit, Hit) and hit.metric not in seen
-            ]
+            hits = [hit for hit in pattern.read(line) if hit.metric not in seen]
             seen |= {hit.metric for hit in hits}
             yield from hits
 
