@@ -44,8 +44,6 @@ SignatureKind = Literal["failure", "echo", "exit", "kill", "stop", "general"]
 MemoryShortage = Literal["full", "fragmentation", "other_processes"]
 Composed = Literal["traceback", "torchrun_report", "nccl_last_error", "nccl_tests"]
 ShortText = Annotated[str, Meta(min_length=1, max_length=400)]
-# Before and after the literal [characters]: window in which a site's pattern is searched.
-_BEFORE, _AFTER = 256, 768
 _log = logging.getLogger(__name__)
 
 
@@ -130,12 +128,8 @@ class Signature(SignatureEntry, frozen=True, kw_only=True, dict=True):
         """
         if self.origin == PACKAGED:
             return self.compiled.search(text)
-        if len(text) > _BEFORE + _AFTER:
-            places = [at for literal in self.literals if (at := text.find(literal)) >= 0]
-            start = max(0, min(places, default=0) - _BEFORE)
-            text = text[start : start + _BEFORE + _AFTER]
         known = self._timed.is_slow
-        match = self._timed.search(text)
+        match = self._timed.search_near(text, self.literals)
         if self._timed.is_slow and not known:
             _log.warning("%s: the pattern of %s takes too long; left out", self.origin, self.id)
         return match
