@@ -149,12 +149,12 @@ class Shape:
         self.keyed, self.groups = "key" in here, frozenset(groups)
         self.placed = entry.opens or bool(self.groups & {"step", "done", "batch"})
         self.anchored = "".join(entry.pattern).startswith("^")
-        self.measures = {
-            (here[name] if not self.keyed else -1): one
+        # What is computed of two groups.
+        self.computed = [
+            (here[name], here[one.by or one.over], _times if one.by else _part)
             for name, one in entry.values.items()
-            if name in here and (one.by or one.over)
-        }
-        self.under = dict(here)
+            if one.by or one.over
+        ]
         self.rules = {
             name: one
             for name, one in entry.values.items()
@@ -190,9 +190,8 @@ class Shape:
                 texts = [next(filter(None, column), None) for column in zip(*found, strict=True)]
                 if not texts:
                     return []
-            for group, one in self.measures.items():
-                under = texts[self.under[one.by or one.over] - 1]
-                texts[group - 1] = (_times if one.by else _part)(texts[group - 1], under)
+            for group, under, compute in self.computed:
+                texts[group - 1] = compute(texts[group - 1], texts[under - 1])
             return [(fact, text) for fact in facts.values() if (text := texts[fact.group])]
         pairs, rules = {match["key"]: match["value"]} if each is None else dict(found), self.rules
         return [
