@@ -255,21 +255,18 @@ def _own(folders: Iterable[Path]) -> Iterator[Signature]:
         here: dict[str, Signature] = {}
         for path in sorted((folder / FOLDER).glob("*.yaml")):
             for one in read_own(path):
-                _check_id(one, composed, here.get(one.id))
+                place = f"{one.origin}: signatures.{one.id}"
+                if one.id in composed:
+                    raise SignatureError(
+                        f"{place}: hpctrain makes this one of several lines; choose another id",
+                        "hpctrain diagnose --list names the ids",
+                    )
+                if one.id in here:
+                    other = here[one.id].origin
+                    raise SignatureError(f"{place}: the id stands at {other}, too; choose another")
                 here[one.id] = one
         known = {**here, **known}
         yield from (one for name, one in here.items() if known[name] is one)
-
-
-def _check_id(one: Signature, composed: set[str], other: Signature | None) -> None:
-    place = f"{one.origin}: signatures.{one.id}"
-    if one.id in composed:
-        raise SignatureError(
-            f"{place}: hpctrain makes this one of several lines; choose another id",
-            "hpctrain diagnose --list names the ids",
-        )
-    if other is not None:
-        raise SignatureError(f"{place}: the id stands at {other.origin}, too; choose another")
 
 
 # Names that a title may contain although they are not groups of the pattern; see `explain`.
@@ -299,10 +296,17 @@ def read_signatures(
     """
     document = read(path, SignatureError)
     file = decode(document.data, SignatureFile, document.origins, SignatureError)
-    return file, tuple(
-        _signature(name, entry, origin or file.near(f"signatures.{name}"))
-        for name, entry in file.value.signatures.items()
-    )
+    found = []
+    for name, entry in file.value.signatures.items():
+        stated = {key: getattr(entry, key) for key in entry.__struct_fields__}
+        pattern = "".join(entry.pattern)
+        if origin == PACKAGED and _REFUSALS in pattern:
+            pattern = pattern.replace(_REFUSALS, "|".join(map(re.escape, known_refusals())))
+        literals = entry.literals or tuple(filter(None, [literal_of(pattern)]))
+        place = origin or file.near(f"signatures.{name}")
+        own = {**stated, "pattern": pattern, "literals": literals}
+        found.append(Signature(**own, id=name, origin=place))
+    return file, tuple(found)
 
 
 def read_own(path: Path) -> Iterator[Signature]:
@@ -317,15 +321,6 @@ def read_own(path: Path) -> Iterator[Signature]:
     for signature in signatures:
         check(signature, file)
         yield signature
-
-
-def _signature(name: str, entry: SignatureEntry, origin: str) -> Signature:
-    stated = {key: getattr(entry, key) for key in entry.__struct_fields__}
-    pattern = entry.pattern if isinstance(entry.pattern, str) else "".join(entry.pattern)
-    if origin == PACKAGED and _REFUSALS in pattern:
-        pattern = pattern.replace(_REFUSALS, "|".join(map(re.escape, known_refusals())))
-    literals = entry.literals or tuple(filter(None, [literal_of(pattern)]))
-    return Signature(**{**stated, "pattern": pattern, "literals": literals}, id=name, origin=origin)
 
 
 def check(signature: Signature, file: Sourced[SignatureFile]) -> None:

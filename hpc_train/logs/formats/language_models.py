@@ -124,10 +124,9 @@ def _update(found: dict[str, str], place: re.Match[str] | None) -> int | None:
 
 
 def _step_time(found: dict[str, str]) -> float | None:
-    rate, tokens = number(found["wps"]), number(found.get("wpb", ""))
+    rate, tokens, updates = (number(found.get(key, "")) for key in ("wps", "wpb", "ups"))
     if rate and tokens:
         return quotient(tokens, rate)
-    updates = number(found.get("ups", ""))
     return quotient(1, updates) if updates else None
 
 
