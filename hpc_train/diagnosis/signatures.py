@@ -177,6 +177,21 @@ class Sighting(Value, frozen=True, kw_only=True):
         return self.file, self.line
 
     @property
+    def tells_end(self) -> bool:
+        """Whether the line only reports how a process ended."""
+        return self.of.kind in ("exit", "kill")
+
+    @property
+    def exit_code(self) -> str:
+        """Return the exit code that a launcher reports, or an empty string."""
+        return dict(self.groups).get("exitcode", "")
+
+    @property
+    def is_first(self) -> bool:
+        """Whether torchrun reports this failure as the first."""
+        return ("root", "yes") in self.groups
+
+    @property
     def fatal(self) -> bool:
         """Whether a job cannot continue after it."""
         return self.of.severity == "fatal" and not self.survived
