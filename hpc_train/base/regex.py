@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
 # A usual search takes microseconds. Time of one search, and of all those that took long [s].
 _MOST_S, _LONG_S, _MOST_OF_ALL_S = 1.0, 0.01, 5.0
+# So much of a long line is searched, before and after a literal [characters].
+_BEFORE, _AFTER = 256, 768
 
 
 class TimedPattern:
@@ -36,6 +38,14 @@ class TimedPattern:
     def search(self, text: str, start: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:
         """Return the first match; None if there is none, or the expression is slow."""
         return self._timed("search", text, start, end)
+
+    def search_near(self, text: str, literals: Iterable[str]) -> re.Match[str] | None:
+        """Return the first match; in a long text, near the first of the literals only."""
+        if len(text) <= _BEFORE + _AFTER:
+            return self.search(text)
+        places = [at for literal in literals if (at := text.find(literal)) >= 0]
+        start = max(0, min(places, default=0) - _BEFORE)
+        return self.search(text[start : start + _BEFORE + _AFTER])
 
     def finditer(
         self, text: str, start: int = 0, end: int = sys.maxsize

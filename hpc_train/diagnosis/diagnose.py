@@ -36,11 +36,8 @@ from hpc_train.diagnosis.root_cause import (
     attempts_of,
     cause_level,
     choose_root,
-    exit_code_of,
     first_of,
-    is_first,
     specific,
-    tells_end,
     with_times,
 )
 from hpc_train.diagnosis.scan_logs import last_lines, scan
@@ -263,13 +260,13 @@ def _findings(
     for several in by_id.values():
         role = _role(several[0], root)
         # The title comes from the line of the root cause, else from that of the first failed rank.
-        first = next((one for one in several if is_first(one)), several[0])
+        first = next((one for one in several if one.is_first), several[0])
         chief = root if role == "root" and root is not None else first
         signature = chief.of
         explanation = explain(signature, chief)
         of_ranks: dict[tuple[int | None, str], Sighting] = {}
         for one in (chief, *several):
-            if exit_code_of(one) == exit_code_of(chief):
+            if one.exit_code == chief.exit_code:
                 of_ranks.setdefault((one.rank, one.source), one)
         yield LogFinding(
             id=signature.id,
@@ -309,7 +306,7 @@ def _role(first: Sighting, root: Sighting | None) -> Role:
     later = first.file != root.file or first.place > root.place
     if first.when and root.when and first.when != root.when:
         later = first.when > root.when
-    follows = cause_level(first) > cause_level(root) or tells_end(first) or later
+    follows = cause_level(first) > cause_level(root) or first.tells_end or later
     return "consequence" if follows else "other"
 
 

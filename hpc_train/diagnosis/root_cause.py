@@ -51,27 +51,17 @@ def cause_level(seen: Sighting) -> int:
     signature = seen.of
     if signature.kind == "stop":
         return ENDED
-    if signature.kind in ("echo", "kill") or (seen.fatal and is_crash(exit_code_of(seen))):
+    if signature.kind in ("echo", "kill") or (seen.fatal and is_crash(seen.exit_code)):
         return ECHO
     if _RAISED.search(seen.text):
         return RAISED_AGAIN
-    if tells_end(seen) and seen.fatal:
+    if seen.tells_end and seen.fatal:
         return EXIT
     if signature.role == "consequence":
         return CONSEQUENCE
     text, file = seen.text, dict(seen.groups).get("file", "")
     is_echo = file.endswith(_ECHO_FILE) or any(word in text for word in _ECHOES)
     return ECHO if signature.kind == "general" and is_echo else CAUSE
-
-
-def tells_end(seen: Sighting) -> bool:
-    """Whether the line only reports how a process ended."""
-    return seen.of.kind in ("exit", "kill")
-
-
-def exit_code_of(seen: Sighting) -> str:
-    """Return the exit code that a launcher reports, or an empty string."""
-    return dict(seen.groups).get("exitcode", "")
 
 
 def choose_root(
@@ -127,15 +117,10 @@ def first_of(seen: Iterable[Sighting]) -> FirstFailure | None:
             time=one.time,
             said_by="torchrun",
         )
-        for one in (first for first in seen if is_first(first))
+        for one in (first for first in seen if first.is_first)
     ]
     guilty = [one for one in named if one.exit_code not in _TERMINATED] or named
     return min(guilty, key=lambda one: one.time or "", default=None)
-
-
-def is_first(seen: Sighting) -> bool:
-    """Whether torchrun reports this failure as the first."""
-    return ("root", "yes") in seen.groups
 
 
 # Observations in the logs of a job -> the attempts that they show.

@@ -313,18 +313,15 @@ class EpochReader:
         for match in _EPOCH.finditer(text, start):
             epoch = int(match["epoch"]), int(match["of"])
             if self._done:
-                self._take_back(match, number, again=epoch == self._before)
+                self._done = False
+                if epoch == self._before:
+                    self.endings.pop()
+                else:
+                    self._note(match, number, "restart")
             elif epoch == (self._before[0] + 1, self._before[1]) and _is_last(match, text):
                 self._note(match, number, "part")
                 self._done = True
             self._before = epoch
-
-    def _take_back(self, match: re.Match[bytes], number: int, *, again: bool) -> None:
-        self._done = False
-        if again:
-            self.endings.pop()
-        else:
-            self._note(match, number, "restart")
 
     def _note(self, match: re.Match[bytes], number: int, kind: EndingKind) -> None:
         text, at = match.string, match.start()

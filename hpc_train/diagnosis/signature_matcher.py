@@ -71,8 +71,7 @@ class SymptomReader:
             return []
         self.counts[sighting.signature] += 1
         # torchrun prints the first failure last.
-        first = ("root", "yes") in sighting.groups
-        return [sighting] if first or self.counts[sighting.signature] <= _KEPT else []
+        return [sighting] if sighting.is_first or self.counts[sighting.signature] <= _KEPT else []
 
     def _look(self, line: Line) -> Sighting | None:
         self._clock.look(line.text)

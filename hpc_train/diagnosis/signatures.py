@@ -44,8 +44,6 @@ SignatureKind = Literal["failure", "echo", "exit", "kill", "stop", "general"]
 MemoryShortage = Literal["full", "fragmentation", "other_processes"]
 Composed = Literal["traceback", "torchrun_report", "nccl_last_error", "nccl_tests"]
 ShortText = Annotated[str, Meta(min_length=1, max_length=400)]
-# Before and after the literal [characters]: window in which a site's pattern is searched.
-_BEFORE, _AFTER = 256, 768
 _log = logging.getLogger(__name__)
 
 
@@ -130,12 +128,8 @@ class Signature(SignatureEntry, frozen=True, kw_only=True, dict=True):
         """
         if self.origin == PACKAGED:
             return self.compiled.search(text)
-        if len(text) > _BEFORE + _AFTER:
-            places = [at for literal in self.literals if (at := text.find(literal)) >= 0]
-            start = max(0, min(places, default=0) - _BEFORE)
-            text = text[start : start + _BEFORE + _AFTER]
         known = self._timed.is_slow
-        match = self._timed.search(text)
+        match = self._timed.search_near(text, self.literals)
         if self._timed.is_slow and not known:
             _log.warning("%s: the pattern of %s takes too long; left out", self.origin, self.id)
         return match
@@ -181,6 +175,21 @@ class Sighting(Value, frozen=True, kw_only=True):
     def place(self) -> tuple[int, int]:
         """Return its position: file, line."""
         return self.file, self.line
+
+    @property
+    def tells_end(self) -> bool:
+        """Whether the line only reports how a process ended."""
+        return self.of.kind in ("exit", "kill")
+
+    @property
+    def exit_code(self) -> str:
+        """Return the exit code that a launcher reports, or an empty string."""
+        return dict(self.groups).get("exitcode", "")
+
+    @property
+    def is_first(self) -> bool:
+        """Whether torchrun reports this failure as the first."""
+        return ("root", "yes") in self.groups
 
     @property
     def fatal(self) -> bool:
@@ -261,21 +270,18 @@ def _own(folders: Iterable[Path]) -> Iterator[Signature]:
         here: dict[str, Signature] = {}
         for path in sorted((folder / FOLDER).glob("*.yaml")):
             for one in read_own(path):
-                _check_id(one, composed, here.get(one.id))
+                place = f"{one.origin}: signatures.{one.id}"
+                if one.id in composed:
+                    raise SignatureError(
+                        f"{place}: hpctrain makes this one of several lines; choose another id",
+                        "hpctrain diagnose --list names the ids",
+                    )
+                if one.id in here:
+                    other = here[one.id].origin
+                    raise SignatureError(f"{place}: the id stands at {other}, too; choose another")
                 here[one.id] = one
         known = {**here, **known}
         yield from (one for name, one in here.items() if known[name] is one)
-
-
-def _check_id(one: Signature, composed: set[str], other: Signature | None) -> None:
-    place = f"{one.origin}: signatures.{one.id}"
-    if one.id in composed:
-        raise SignatureError(
-            f"{place}: hpctrain makes this one of several lines; choose another id",
-            "hpctrain diagnose --list names the ids",
-        )
-    if other is not None:
-        raise SignatureError(f"{place}: the id stands at {other.origin}, too; choose another")
 
 
 # Names that a title may contain although they are not groups of the pattern; see `explain`.
@@ -305,10 +311,17 @@ def read_signatures(
     """
     document = read(path, SignatureError)
     file = decode(document.data, SignatureFile, document.origins, SignatureError)
-    return file, tuple(
-        _signature(name, entry, origin or file.near(f"signatures.{name}"))
-        for name, entry in file.value.signatures.items()
-    )
+    found = []
+    for name, entry in file.value.signatures.items():
+        stated = {key: getattr(entry, key) for key in entry.__struct_fields__}
+        pattern = "".join(entry.pattern)
+        if origin == PACKAGED and _REFUSALS in pattern:
+            pattern = pattern.replace(_REFUSALS, "|".join(map(re.escape, known_refusals())))
+        literals = entry.literals or tuple(filter(None, [literal_of(pattern)]))
+        place = origin or file.near(f"signatures.{name}")
+        own = {**stated, "pattern": pattern, "literals": literals}
+        found.append(Signature(**own, id=name, origin=place))
+    return file, tuple(found)
 
 
 def read_own(path: Path) -> Iterator[Signature]:
@@ -323,15 +336,6 @@ def read_own(path: Path) -> Iterator[Signature]:
     for signature in signatures:
         check(signature, file)
         yield signature
-
-
-def _signature(name: str, entry: SignatureEntry, origin: str) -> Signature:
-    stated = {key: getattr(entry, key) for key in entry.__struct_fields__}
-    pattern = entry.pattern if isinstance(entry.pattern, str) else "".join(entry.pattern)
-    if origin == PACKAGED and _REFUSALS in pattern:
-        pattern = pattern.replace(_REFUSALS, "|".join(map(re.escape, known_refusals())))
-    literals = entry.literals or tuple(filter(None, [literal_of(pattern)]))
-    return Signature(**{**stated, "pattern": pattern, "literals": literals}, id=name, origin=origin)
 
 
 def check(signature: Signature, file: Sourced[SignatureFile]) -> None:

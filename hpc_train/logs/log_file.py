@@ -155,7 +155,9 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
     try:
         with open_stream(path) as file:
             if not file.seekable():
-                yield _pipe(io.BufferedReader(cast(io.RawIOBase, file), _PIPE))
+                pipe: io.BufferedReader = io.BufferedReader(cast(io.RawIOBase, file), _PIPE)
+                unpack = UNPACK.get(packed_kind(pipe.peek(COMPRESSED_START)))
+                yield _Unpacked(unpack(pipe)) if unpack else _Plain(pipe)
                 return
             unpack = UNPACK.get(_kind(path, file))
             if is_event_file(path):
@@ -195,8 +197,3 @@ class _Plain:
         """Fill a part of the buffer."""
         # With a larger buffer than the pipe, the reader would wait for more data than the pipe has.
         return self._file.readinto1(buffer[:_PIPE])
-
-
-def _pipe(file: io.BufferedReader) -> Stream:
-    unpack = UNPACK.get(packed_kind(file.peek(COMPRESSED_START)))
-    return _Unpacked(unpack(file)) if unpack else _Plain(file)

@@ -18,7 +18,6 @@ from hpc_train.base.errors import LogParseError
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.regex import literal_of
 from hpc_train.jobs.log_selection import LogPattern
-from hpc_train.logs.formats.base import Hit
 from hpc_train.logs.formats.generic import RATES, SECONDS, Quantity, quantities, with_unit_of_key
 from hpc_train.logs.formats.pattern import UserPattern
 from hpc_train.logs.line import Line
@@ -156,7 +155,6 @@ def _pattern(
         pattern = LogPattern(regex=regex, scope="per_rank", scale=scale)
         if len(literal_of(regex).encode()) >= _SHORTEST_LITERAL:
             hits = UserPattern(pattern).read(Line(text.encode()))
-            values = [hit.value for hit in hits if isinstance(hit, Hit)]
-            if len(values) == 1 and isclose(values[0], item.value * factor):
+            if len(hits) == 1 and isclose(hits[0].value, item.value * factor):
                 return pattern
     return None

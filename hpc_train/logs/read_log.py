@@ -155,13 +155,9 @@ class ParseStats(msgspec.Struct):
 
     def add(self, other: ParseStats) -> None:
         """Add the counts of another log."""
-        kinds = (
-            (self.known, other.known),
-            (self.nearly, other.nearly),
-            (self.refused, other.refused),
-        )
-        for mine, theirs in kinds:
-            for name, seen in theirs.items():
+        for kinds in ("known", "nearly", "refused"):
+            mine: dict[str, LineSample] = getattr(self, kinds)
+            for name, seen in getattr(other, kinds).items():
                 if name in mine:
                     mine[name].lines += seen.lines
                 else:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache, cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from hpc_train.base.decode import load_data
 from hpc_train.base.value import Value
@@ -15,6 +15,15 @@ from hpc_train.logs.line_dispatch import Block
 
 # Largest number of different ends that are counted separately, for bounded memory.
 _MOST = 200_000
+T = TypeVar("T")
+
+
+def _add(counts: Counter[T], key: T, number: int) -> bool:
+    """Count a key, unless it is one of too many different ones."""
+    if len(counts) >= _MOST and key not in counts:
+        return False
+    counts[key] += number
+    return True
 
 
 class Ends(NamedTuple):
@@ -57,21 +66,16 @@ class Tally:
 
     def connect(self, ends: Ends, channels: int) -> None:
         """Count network channels whose ends are known."""
-        if len(self.ends) < _MOST or ends in self.ends:
-            self.ends[ends] += channels
-        else:
+        if not _add(self.ends, ends, channels):
             self.elsewhere[ends.kind] += channels
 
     def seat(self, seat: RankPlacement, lines: int) -> None:
         """Count a rank that was initialised."""
-        if len(self.seats) < _MOST or seat in self.seats:
-            self.seats[seat] += lines
+        _add(self.seats, seat, lines)
 
     def note(self, kind: str, value: str, lines: int) -> None:
         """Count a fact."""
-        values = self.facts.setdefault(kind, Counter())
-        if len(values) < _MOST or value in values:
-            values[value] += lines
+        _add(self.facts.setdefault(kind, Counter()), value, lines)
 
     def raise_to(self, kind: str, value: float) -> None:
         """Keep the largest number of a kind."""
@@ -79,16 +83,8 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Add the counts of another log; the positions in this one come first."""
-        for mine, theirs in (
-            (self.channels, other.channels),
-            (self.elsewhere, other.elsewhere),
-            (self.without_gdr, other.without_gdr),
-            (self.hosts, other.hosts),
-            (self.counts, other.counts),
-        ):
-            mine.update(theirs)
-        self.ends.update(other.ends)
-        self.seats.update(other.seats)
+        for name in ("channels", "elsewhere", "without_gdr", "hosts", "counts", "ends", "seats"):
+            getattr(self, name).update(getattr(other, name))
         for kind, values in other.facts.items():
             self.facts.setdefault(kind, Counter()).update(values)
         for kind, value in other.largest.items():

@@ -216,10 +216,6 @@ _CHECK = re.compile(
     r"^\s{0,8}\|\|Ax-b\|\|_oo ?/ ?[^=]{5,80}= {1,24}(?P<residual>\S{1,20}) [ .]{1,24}"
     r"(?P<verdict>PASSED|FAILED)$"
 )
-# Order of the grid, depth of the look-ahead, kind of broadcast.
-_VARIANTS = tuple(
-    f"W{order}{depth}{kind}".encode() for order in "RC" for depth in "01" for kind in "012345"
-)
 
 
 class Hpl(Coded):

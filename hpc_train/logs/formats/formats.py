@@ -49,10 +49,10 @@ class Measure(Value, frozen=True, kw_only=True):
 
     `scale`: factor to the unit of the metric; a new metric needs a `unit`. `at`: its step is that
     of the line, the number of the last epoch, or it is of the run. `mean`: over the steps since the
-    last line, or since the start. `nonzero`: 0 is no measurement. `beside`, `unless`: another key
-    that the line has to hold, or must not hold. `by`: stated is the only whole number by which the
-    value can be that of another group, as both are rounded. `over`: the number of which it is a
-    part.
+    last line, or since the start; of a clock, the mean time of the steps since the last line is
+    stated. `nonzero`: 0 is no measurement. `beside`, `unless`: another key that the line has to
+    hold, or must not hold. `by`: stated is the only whole number by which the value can be that of
+    another group, as both are rounded. `over`: the number of which it is a part.
     """
 
     scope: Scope
@@ -61,7 +61,7 @@ class Measure(Value, frozen=True, kw_only=True):
     scale: float = 1.0
     variant: str = ""
     at: Literal["step", "epoch", "run"] = "step"
-    mean: Literal["", "since_last", "since_start"] = ""
+    mean: Literal["", "since_last", "since_start", "of_clock"] = ""
     once: str = ""
     nonzero: bool = False
     beside: str = ""
@@ -147,14 +147,14 @@ class Shape:
         self.cut = compiled(entry.cut) if entry.cut else None
         here, groups = (self.each or self.pattern).groupindex, self.pattern.groupindex
         self.keyed, self.groups = "key" in here, frozenset(groups)
-        self.placed = entry.opens or bool(self.groups & {"step", "done", "batch"})
+        self.placed = entry.opens or bool(self.groups & {"step", "done", "batch", "epoch"})
         self.anchored = "".join(entry.pattern).startswith("^")
-        self.measures = {
-            (here[name] if not self.keyed else -1): one
+        # What is computed of two groups.
+        self.computed = [
+            (here[name], here[one.by or one.over], _times if one.by else _part)
             for name, one in entry.values.items()
-            if name in here and (one.by or one.over)
-        }
-        self.under = dict(here)
+            if one.by or one.over
+        ]
         self.rules = {
             name: one
             for name, one in entry.values.items()
@@ -190,9 +190,8 @@ class Shape:
                 texts = [next(filter(None, column), None) for column in zip(*found, strict=True)]
                 if not texts:
                     return []
-            for group, one in self.measures.items():
-                under = texts[self.under[one.by or one.over] - 1]
-                texts[group - 1] = (_times if one.by else _part)(texts[group - 1], under)
+            for group, under, compute in self.computed:
+                texts[group - 1] = compute(texts[group - 1], texts[under - 1])
             return [(fact, text) for fact in facts.values() if (text := texts[fact.group])]
         pairs, rules = {match["key"]: match["value"]} if each is None else dict(found), self.rules
         return [
@@ -250,6 +249,7 @@ class FormatParser:
         self._intervals = Intervals()
         self._epochs: dict[int | None, int] = {}
         self._running: dict[int | None, RunningStep] = {}
+        self._clocks: dict[int | None, tuple[int, float]] = {}
 
     def read(self, line: Line) -> list[Hit | Unreadable]:
         """Return the values of the first kind of line that matches, of each match."""
@@ -275,9 +275,7 @@ class FormatParser:
         entry, groups = shape.entry, shape.groups
         rank = int(match["rank"]) if "rank" in groups and match["rank"] else OF_LINE
         who = line.rank if rank == OF_LINE else rank
-        if "epoch" in groups and match["epoch"]:
-            self._epochs[who] = int(match["epoch"])
-        step, steps = (self._step, self._steps)
+        step, steps = self._step, self._steps
         if shape.placed:
             step, steps = self._place(shape, match, line, who)
         unit = entry.units.get(match["unit"] or "") if entry.units else 1.0
@@ -290,11 +288,12 @@ class FormatParser:
             return [Unreadable()]
         hits: list[Hit | Unreadable] = []
         for (_, metric, scope, own, scale, at, mean, variant, once), text in stated:
-            value = number(text)
+            value, of = number(text), 1
+            if mean:
+                value, of = self._mean(mean, value, who, (step, steps))
             if value is not None and scale * unit != 1.0:
                 value = scaled(value, scale * unit)
             if value is not None and isfinite(value):
-                of = 1 if not mean else steps if mean == "since_last" else max(1, step or 0)
                 size = self._size if metric in _SIZED else None
                 place = step if at == "step" else self._epochs.get(who) if at == "epoch" else None
                 hits.append(Hit(metric, value, scope, place, rank, own, of, size, variant, once))
@@ -302,12 +301,28 @@ class FormatParser:
             hits.append(Unreadable())
         return hits
 
+    def _mean(
+        self, kind: str, value: float | None, who: int | None, place: tuple[int | None, int]
+    ) -> tuple[float | None, int]:
+        """Return a mean, and the number of steps that it covers."""
+        step, steps = place
+        if kind != "of_clock":
+            return value, steps if kind == "since_last" else max(1, step or 0)
+        last = self._clocks.pop(who, None)
+        if step is None or value is None:
+            return None, 1
+        self._clocks[who] = step, value
+        steps, took = (step - last[0], value - last[1]) if last else (0, 0.0)
+        return (took / steps, steps) if steps > 0 and took > 0 else (None, 1)
+
     def _place(
         self, shape: Shape, match: re.Match[str], line: Line, who: int | None
     ) -> tuple[int | None, int]:
         """Return the step of a line within the run, and the steps since the rank's last one."""
         entry, groups, steps = shape.entry, shape.groups, 1
         step: int | None = None
+        if "epoch" in groups and match["epoch"]:
+            self._epochs[who] = int(match["epoch"])
         if "step" in groups:
             stated = match["step"]
             if stated is not None:

@@ -1,4 +1,4 @@
-"""Programs that train language models: torchtitan, fairseq, LitGPT, modded-nanogpt."""
+"""Programs that train language models: torchtitan, fairseq, LitGPT."""
 
 from __future__ import annotations
 
@@ -124,10 +124,9 @@ def _update(found: dict[str, str], place: re.Match[str] | None) -> int | None:
 
 
 def _step_time(found: dict[str, str]) -> float | None:
-    rate, tokens = number(found["wps"]), number(found.get("wpb", ""))
+    rate, tokens, updates = (number(found.get(key, "")) for key in ("wps", "wpb", "ups"))
     if rate and tokens:
         return quotient(tokens, rate)
-    updates = number(found.get("ups", ""))
     return quotient(1, updates) if updates else None
 
 
@@ -157,43 +156,3 @@ class LitGpt(Coded):
         time = f"{match['unit']}{'' if alone else ' of a micro-batch'}"
         found = {"loss": match["loss"], time: match["time"], "speed": match["speed"] or ""}
         yield from self.stated(found, step)
-
-
-# modded-nanogpt and its variants: `step:n/N val_loss:3.9 train_time:62563ms step_avg:260.68ms`.
-
-_MODDED_LINE = re.compile(
-    rf"\bstep:(?P<step>\d{{1,15}})/\d{{1,15}} (?:(?P<kind>train|val)_loss:(?P<loss>{NUMBER}) )?"
-    rf"(?:[a-z_]{{1,20}}:{NUMBER} ){{0,4}}train_time:(?P<time>{NUMBER})ms "
-    rf"step_avg:(?P<mean>{NUMBER}|nan|inf)ms"
-)
-
-_PEAK = re.compile(
-    r"\s{0,8}peak memory allocated: (?P<max_allocated>\d{1,9}) MiB"
-    r"(?: reserved: (?P<max_reserved>\d{1,9}) MiB)?"
-)
-
-
-class ModdedNanoGpt(Coded):
-    """Parser of the lines of modded-nanogpt."""
-
-    def __init__(self) -> None:
-        self._last: tuple[int, float] | None = None
-
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the loss and the times."""
-        match = _MODDED_LINE.search(line.text)
-        if match is None:
-            if peak := _PEAK.fullmatch(line.text):
-                yield from self.stated(peak.groupdict(""), None)
-            return
-        step = int(match["step"])
-        yield from self.stated({f"{match['kind']}_loss": match["loss"] or ""}, step)
-        yield from self._since(step, number(match["time"]))
-        yield from self.stated({"step_avg": match["mean"]}, step)
-
-    def _since(self, step: int, clock: float | None) -> Iterator[Hit]:
-        last, self._last = self._last, None if clock is None else (step, clock)
-        if last is None or clock is None or step <= last[0] or clock <= last[1]:
-            return
-        steps = step - last[0]
-        yield Hit("step_time", (clock - last[1]) * 1e-3 / steps, "global", step, steps=steps)

@@ -54,12 +54,14 @@ class PatternParser:
 
     def read(self, line: Line) -> list[Hit | Unreadable]:
         """Return the metrics of the first match."""
-        match = self.pattern.search(line.text)
-        return self._format.hits(self._shape, match, len(line.text), line) if match else []
+        text, pattern = line.text, self.pattern
+        if isinstance(pattern, TimedPattern):
+            match = pattern.search_near(text, (literal.decode() for literal in self.literals))
+        else:
+            match = pattern.search(text)
+        return self._format.hits(self._shape, match, len(match.string), line) if match else []
 
 
-# So much of a long line is searched, before and after the literal.
-_BEFORE, _AFTER = 256, 768
 # Without a number, a value of these would be that of the whole run.
 _OF_STEPS = frozenset({"step_time", "epoch_time", "samples_per_second", "tokens_per_second"})
 
@@ -84,22 +86,16 @@ class UserPattern:
             units=pattern.units,
         )
 
-    def read(self, line: Line) -> list[Hit | Unreadable]:
+    def read(self, line: Line) -> list[Hit]:
         """Return the metrics of the first match, near the literal.
 
         Values of a step or an epoch are numbered by their lines, if the pattern has no `step`.
         """
-        raw = line.raw
-        if len(raw) > _BEFORE + _AFTER:
-            at = raw.find(self.literals[0])
-            near = raw[max(0, at - _BEFORE) : at + _AFTER]
-            line = Line(near, line.number, line.file_rank)
-        found = self._parser.read(line)
+        hits = [hit for hit in self._parser.read(line) if isinstance(hit, Hit)]
         if self._timed.is_slow and not self.too_slow:
             self.too_slow = {self.sample: line.number}
-        hits = [hit for hit in found if isinstance(hit, Hit)]
         if "step" in self._timed.groupindex or not any(hit.metric in _OF_STEPS for hit in hits):
-            return found
+            return hits
         rank = line.rank if hits[0].rank == OF_LINE else hits[0].rank
         self._lines[rank] = step = self._lines.get(rank, 0) + 1
         return [msgspec.structs.replace(hit, step=step) for hit in hits]
@@ -125,9 +121,7 @@ class UserPatterns:
         """Yield the metrics of the first match of each pattern."""
         seen: set[str] = set()
         for pattern in self._patterns:
-            hits = [
-                hit for hit in pattern.read(line) if isinstance(hit, Hit) and hit.metric not in seen
-            ]
+            hits = [hit for hit in pattern.read(line) if hit.metric not in seen]
             seen |= {hit.metric for hit in hits}
             yield from hits
 
