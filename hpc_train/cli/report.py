@@ -358,9 +358,6 @@ if TYPE_CHECKING:
 @click.option(
     "--prefix", default="", metavar="REGEX", help="Regex of line prefixes: (?P<rank>), local, host."
 )
-@click.option(
-    "--cache", type=click.Path(path_type=Path), help="Cache the records of logs in this folder."
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per record.")
 @click.option(
     "--list", "listing", is_flag=True, help="List the formats, or explain that of --format."
@@ -373,7 +370,6 @@ def collect(
     regexes: tuple[str, ...],
     scope: StatedScope,
     prefix: str,
-    cache: Path | None,
     as_json: bool,
     listing: bool,
 ) -> None:
@@ -392,7 +388,7 @@ def collect(
         raise click.UsageError("name a log, a folder of logs, a run or a study")
     if output is not None:
         check_ending(output)
-    search = Search(root=results, form=form, prefix=prefix, cache=cache)
+    search = Search(root=results, form=form, prefix=prefix)
     search = with_patterns(search, regexes, scope)
     with busy("finding logs"):
         found = collection(paths, search)
