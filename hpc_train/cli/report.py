@@ -164,9 +164,10 @@ def report(
     need("hpctrain report", "report")
     from hpc_train.cli.output import busy
     from hpc_train.reports.build import build_report
-    from hpc_train.reports.gates import without_result
+    from hpc_train.reports.gates import junit, verdicts_of, without_result
     from hpc_train.reports.report_inputs import report_inputs
-    from hpc_train.reports.write_report import check_format, write_checks
+    from hpc_train.reports.write_report import check_format
+    from hpc_train.runs.json_files import write_file
 
     check_format(form, output)
     beside = (".md", ".csv", ".svg", ".png") if output and output.suffix == ".md" else ()
@@ -180,7 +181,7 @@ def report(
         inputs = report_inputs(words, search)
         built = build_report(inputs, report_options)
     if options["junit"] is not None:
-        write_checks(built, options["junit"])
+        write_file(options["junit"], junit(built.name, verdicts_of(built)))
     short = form is None and not (options["notes"] or options["wide"])
     show_report(built, form, output, first_screen=short)
     if output is not None:
