@@ -164,9 +164,10 @@ def report(
     need("hpctrain report", "report")
     from hpc_train.cli.output import busy
     from hpc_train.reports.build import build_report
-    from hpc_train.reports.gates import without_result
+    from hpc_train.reports.gates import junit, verdicts_of, without_result
     from hpc_train.reports.report_inputs import report_inputs
-    from hpc_train.reports.write_report import check_format, write_checks
+    from hpc_train.reports.write_report import check_format
+    from hpc_train.runs.json_files import write_file
 
     check_format(form, output)
     beside = (".md", ".csv", ".svg", ".png") if output and output.suffix == ".md" else ()
@@ -180,7 +181,7 @@ def report(
         inputs = report_inputs(words, search)
         built = build_report(inputs, report_options)
     if options["junit"] is not None:
-        write_checks(built, options["junit"])
+        write_file(options["junit"], junit(built.name, verdicts_of(built)))
     short = form is None and not (options["notes"] or options["wide"])
     show_report(built, form, output, first_screen=short)
     if output is not None:
@@ -358,9 +359,6 @@ if TYPE_CHECKING:
 @click.option(
     "--prefix", default="", metavar="REGEX", help="Regex of line prefixes: (?P<rank>), local, host."
 )
-@click.option(
-    "--cache", type=click.Path(path_type=Path), help="Cache the records of logs in this folder."
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per record.")
 @click.option(
     "--list", "listing", is_flag=True, help="List the formats, or explain that of --format."
@@ -373,7 +371,6 @@ def collect(
     regexes: tuple[str, ...],
     scope: StatedScope,
     prefix: str,
-    cache: Path | None,
     as_json: bool,
     listing: bool,
 ) -> None:
@@ -392,7 +389,7 @@ def collect(
         raise click.UsageError("name a log, a folder of logs, a run or a study")
     if output is not None:
         check_ending(output)
-    search = Search(root=results, form=form, prefix=prefix, cache=cache)
+    search = Search(root=results, form=form, prefix=prefix)
     search = with_patterns(search, regexes, scope)
     with busy("finding logs"):
         found = collection(paths, search)

@@ -39,19 +39,17 @@ class LogPattern(Value, frozen=True, kw_only=True):
 class Search(Value, frozen=True, kw_only=True):
     """Folder of runs, and formats, patterns and prefixes of logs.
 
-    `cache` is a folder for the index of foreign logs. `points` is a file with the sizes of logs,
-    `sizes` are `gpus`, `nodes` and `ranks` in the order of the logs. `excluded` names excluded
-    runs, with the reason. With `allow_failed`, logs that end in a failure also count. A person may
-    state `scaling`, `batch` (samples in a step of all ranks; of each rank with weak scaling), and
-    whether `rates` of an unknown scope are of the job or of each rank. `sheet` is that of a
-    workbook. The form `table` is that of a table of results.
+    `points` is a file with the sizes of logs, `sizes` are `gpus`, `nodes` and `ranks` in the order
+    of the logs. `excluded` names excluded runs, with the reason. With `allow_failed`, logs that end
+    in a failure also count. A person may state `scaling`, `batch` (samples in a step of all ranks;
+    of each rank with weak scaling), and whether `rates` of an unknown scope are of the job or of
+    each rank. `sheet` is that of a workbook. The form `table` is that of a table of results.
     """
 
     root: Path
     form: str = "auto"
     patterns: tuple[LogPattern, ...] = ()
     prefix: str = ""
-    cache: Path | None = None
     points: Path | None = None
     sizes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     excluded: Mapping[str, str] = MappingProxyType({})

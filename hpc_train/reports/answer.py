@@ -10,7 +10,6 @@ from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
     by_series,
     counted,
-    names,
     one_size,
     place,
     rate,
@@ -21,7 +20,6 @@ from hpc_train.reports.point_and_series_names import (
     under,
 )
 from hpc_train.reports.points_table import FASTER, NO_SPREAD, ONE_RUN, SIZE_COLUMNS
-from hpc_train.reports.report import COST
 from hpc_train.reports.value_format import Row, fixed, significant, with_limits
 from hpc_train.runs.expected_runs import state_sizes
 
@@ -31,7 +29,6 @@ MOST_NAMED = 6
 # Limit of the efficiency of a study without gates.
 EFFICIENCY = 0.7
 _ROUNDING = 1e-9
-_COSTS = (("gpu_hours_per_million", "GPU-hours"), ("node_hours_per_million", "node-hours"))
 SAME = "no difference seen"
 ONE_SIZE = "One size only ({where}): no speedup; a study measures several sizes."
 _ENDS = ("", "_low", "_high")
@@ -276,25 +273,6 @@ def _range(found: _Points, top: Row, others: Sequence[str]) -> Iterator[str]:
         yield f"{len(known)} others at {found.named(top)}: {first}, to {last}."
     if lacking := len(others) - len(known):
         yield f"{counted(lacking, 'other')} without a result at {found.named(top)}."
-
-
-def cost_lines(points: Sequence[Row], fastest: Sequence[Row]) -> Iterator[str]:
-    """Yield what a million samples or tokens cost at the fastest point and at the cheapest."""
-    found = _Points(points, fastest)
-    name = names(points)
-    for group in found.groups[:MOST]:
-        best = found.best(group, largest=False)
-        if best is None or not (unit := next((u for u in _COSTS if best[u[0]] is not None), None)):
-            continue
-        known = [row for each in group for row in found.own[each] if row[unit[0]] is not None]
-        cheapest = min(known, key=lambda row: float(row[unit[0]]))
-        counted_items = BASES[best["basis"]].counted
-        text = f"a million {counted_items} take {significant(best[unit[0]], 3)} {unit[1]}"
-        text += f" at the fastest point, {name(best)}"
-        if cheapest is not best:
-            times = fixed(best[unit[0]] / cheapest[unit[0]], 2)
-            text += f", {times} times as many as at {name(cheapest)}"
-        yield f"{COST}{text}."
 
 
 def speed(row: Row) -> str:

@@ -35,7 +35,6 @@ from hpc_train.version import VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.scaling.record_arrays import RecordArrays
 
 DEFAULT = ReportOptions()
 
@@ -97,7 +96,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
 
 
 def _of_benchmarks(
-    study: ExpectedStudy, runs: pd.DataFrame, records: RecordArrays, options: ReportOptions
+    study: ExpectedStudy, runs: pd.DataFrame, records: pd.DataFrame, options: ReportOptions
 ) -> Report | None:
     """Return the report of benchmarks; None if a run is a training, or a gate has to be decided."""
     from hpc_train.reports.bandwidth import bandwidth_report, sizes_of_jobs

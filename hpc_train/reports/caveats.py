@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hpc_train.reports.point_and_series_names import counted, names, size, under
+from hpc_train.reports.point_and_series_names import counted, names
 from hpc_train.reports.report import CAVEATS
 from hpc_train.reports.value_format import Row, plain_rows
 from hpc_train.scaling.run_flags import IMPLAUSIBLE, FlagCode
@@ -128,29 +128,17 @@ def flag_caveats(points: Sequence[Row], *, implausible: bool = False) -> Iterato
             if (flag.code in IMPLAUSIBLE) == implausible:
                 detail = "" if flag.code in SAID else flag.detail
                 kinds.setdefault(MEANING[flag.code], []).append((row, detail))
+    name = names(points)
     for meaning, marks in kinds.items():
-        yield f"{CAVEATS}{meaning}{_points(marks, points)}."
-
-
-def _points(marks: Marks, points: Sequence[Row]) -> str:
-    details = dict.fromkeys(detail for _, detail in marks)
-    rows = list({id(row): row for row, _ in marks}.values())
-    if len(details) == 1:
-        detail = next(iter(details))
-        return f"{f' ({detail})' if detail else ''}: {_names(rows, points)}"
-    parts = [f"{_name(row, points)} ({detail})" for row, detail in marks[:NAMED]]
-    return ": " + "; ".join(parts) + _more(len(marks))
-
-
-def _names(rows: Sequence[Row], points: Sequence[Row]) -> str:
-    if len(rows) == len(points):
-        return {1: "the only point", 2: "both points"}.get(len(points), f"all {len(points)} points")
-    return ", ".join(_name(row, points) for row in rows[:NAMED]) + _more(len(rows))
-
-
-def _name(row: Row, points: Sequence[Row]) -> str:
-    return f"{size(row, points)}{under(row['series'])}"
-
-
-def _more(count: int) -> str:
-    return f" and {count - NAMED} more (column flags)" if count > NAMED else ""
+        rows = list({id(row): row for row, _ in marks}.values())
+        if len({detail for _, detail in marks}) > 1:
+            shown, count, detail = [f"{name(r)} ({d})" for r, d in marks], len(marks), ""
+            where = "; ".join(shown[:NAMED])
+        else:
+            detail, count = f" ({marks[0][1]})" if marks[0][1] else "", len(rows)
+            where = ", ".join(map(name, rows[:NAMED]))
+            if count == len(points):
+                every = {1: "the only point", 2: "both points"}
+                where, count = every.get(count, f"all {count} points"), 0
+        more = f" and {count - NAMED} more (column flags)" if count > NAMED else ""
+        yield f"{CAVEATS}{meaning}{detail}: {where}{more}."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -19,10 +18,10 @@ from hpc_train.jobs.log_selection import Search, StatedScope
 from hpc_train.logs.collect import apart_warnings, is_apart, packs_in, wanted
 from hpc_train.logs.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.logs.formats.pattern import own_patterns
-from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Wanted, parsers_of, stated
+from hpc_train.logs.read_log import GUESSING, ParseStats, parsers_of, stated
 from hpc_train.logs.record import Pack, Record
 from hpc_train.logs.record_file import csv_rows, json_lines
-from hpc_train.reports.study_runs import indexed, study_runs
+from hpc_train.reports.study_runs import study_runs
 from hpc_train.runs.json_files import write_file
 
 if TYPE_CHECKING:
@@ -98,28 +97,12 @@ def collection(words: Sequence[str], search: Search) -> Collection:
             ({run.run_id: f"{run.state}  {run.problem}" for run in runs.study.runs}),
         )
     logs = list(chain.from_iterable(foreign_runs(paths).values()))
-    if search.cache is None:
-        packs = packs_in(logs, options, stats)
-    else:
-        packs = _cached(logs, options, stats, search.cache)
-    return Collection(_nonempty(packs, logs, stats, search.form), stats, {})
-
-
-def _cached(logs: Sequence[Log], options: Wanted, stats: ParseStats, cache: Path) -> Iterator[Pack]:
-    names = b"\n".join(sorted({bytes(log.path.parent.absolute()) for log in logs}))
-    path = cache / f"{hashlib.sha256(names).hexdigest()[:20]}.index"
-    return indexed(logs, options, stats, path)
-
-
-def _nonempty(
-    packs: Iterator[Pack], logs: Sequence[Log], stats: ParseStats, form: str
-) -> Iterator[Pack]:
-    """Yield the records; logs without any are an error that names similar formats."""
+    packs = packs_in(logs, options, stats)
+    # Logs without any record are an error that names similar formats.
     first = next(packs, None)
     if first is None:
-        raise nothing(logs, stats, form)
-    yield first
-    yield from packs
+        raise nothing(logs, stats, search.form)
+    return Collection(chain((first,), packs), stats, {})
 
 
 def formats_text(form: str = "auto") -> str:

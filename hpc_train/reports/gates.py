@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from statistics import fmean, median
 from typing import Any, NamedTuple
@@ -14,7 +15,15 @@ import msgspec
 from hpc_train.jobs.study import ALONE, Gates
 from hpc_train.reports.caveats import MEANING, NAMED, implausible_ratios
 from hpc_train.reports.point_and_series_names import names
-from hpc_train.reports.report import Cell, Column, GateOutcome, GateResult, Report, ReportTable
+from hpc_train.reports.report import (
+    Column,
+    GateOutcome,
+    GateResult,
+    Report,
+    ReportTable,
+    Shown,
+    table_of,
+)
 from hpc_train.reports.value_format import ABSENT, Row, one_line, significant
 from hpc_train.runs.expected_runs import CONTRADICTED, EXCLUDED
 from hpc_train.scaling.run_flags import IMPLAUSIBLE, LOSS_LOST, FlagCode
@@ -459,30 +468,33 @@ def _saw_fewer_samples(run: Row, base: Sequence[Row]) -> bool:
 
 def _table(found: Sequence[GateResult]) -> ReportTable:
     """Return one row per gate, without met points; the records have all of them."""
-    gates = dict.fromkeys(verdict.gate for verdict in found)
-    if all(verdict.gate in _ABSENT and verdict.outcome == "met" for verdict in found):
-        gates = {}
     rows = []
-    for own in ([v for v in found if v.gate == gate] for gate in gates):
-        limit, met = own[0].limit, sum(verdict.outcome == "met" for verdict in own)
-        at = (
-            dict.fromkeys(v.where for v in own if v.outcome in outcomes)
+    for gate in dict.fromkeys(verdict.gate for verdict in found):
+        own = [verdict for verdict in found if verdict.gate == gate]
+        limit = own[0].limit
+        not_met, open_ = (
+            list(dict.fromkeys(v.where for v in own if v.outcome in outcomes))
             for outcomes in (_FAILED, ("not decided",))
         )
-        cells = (
-            Cell(text=own[0].gate, value=own[0].gate),
-            Cell(text=ABSENT if limit is None else f"{limit:g}", value=limit),
-            Cell(text=f"{met} of {len(own)}", value=met),
-            *(Cell(text=_first(list(where), ", ") or ABSENT) for where in at),
+        rows.append(
+            {
+                "gate": gate,
+                "limit": ABSENT if limit is None else f"{limit:g}",
+                "met": f"{sum(v.outcome == 'met' for v in own)} of {len(own)}",
+                "not met at": _first(not_met, ", ") or ABSENT,
+                "not decided at": _first(open_, ", ") or ABSENT,
+            }
         )
-        rows.append(cells)
-    return ReportTable(
-        title="Gates",
-        columns=tuple(
-            Column(key=name, heading=name, align="left", prose=name.endswith(" at"))
-            for name in ("gate", "limit", "met", "not met at", "not decided at")
-        ),
-        rows=tuple(rows),
-        key="gates",
-        records=tuple(msgspec.structs.asdict(verdict) for verdict in found),
-    )
+    if all(verdict.gate in _ABSENT and verdict.outcome == "met" for verdict in found):
+        rows = []
+    keys = ("gate", "limit", "met", "not met at", "not decided at")
+    columns: list[Shown] = [
+        (Column(name, name, "left", prose=name.endswith(" at")), partial(_text, name))
+        for name in keys
+    ]
+    records = tuple(msgspec.structs.asdict(verdict) for verdict in found)
+    return table_of("Gates", "gates", columns, rows, records)
+
+
+def _text(name: str, row: Row) -> str:
+    return str(row[name])

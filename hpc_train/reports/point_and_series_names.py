@@ -52,11 +52,6 @@ _NAMED = 3
 UNKNOWN = "an unknown number of ranks"
 
 
-def speedup_word(points: Sequence[Row]) -> str:
-    """Return `scaled speedup` for weak scaling, to tell it from that of strong scaling."""
-    return "scaled speedup" if regimes(points) == ["weak"] else "speedup"
-
-
 def regimes(points: Sequence[Row]) -> list[str]:
     """Return the known regimes of the series, each once, in their order."""
     return [name for name in dict.fromkeys(row["regime"] for row in points) if name != "unknown"]
@@ -92,13 +87,8 @@ def place(row: Row) -> str:
     return ", ".join(counted(row[name], word) for name, word in names if row[name]) or UNKNOWN
 
 
-def size(row: Row, points: Sequence[Row]) -> str:
-    """Return `16 GPUs`, in the unit of all points, if that identifies the point; else all sizes."""
-    return sizes(points)(row)
-
-
 def sizes(points: Sequence[Row]) -> Callable[[Row], str]:
-    """Return a function that names points by size, as `size` does, with one pass over them."""
+    """Return a function that names points: `16 GPUs`, in the unit of all, else by all sizes."""
     unit = size_unit(points)
     alike = Counter((row["series"], row[unit.key]) for row in points)
 

@@ -14,7 +14,7 @@ from hpc_train.reports.value_format import Row
 OK = "COMPLETED"
 
 # How lines of the summary begin that are not the answer.
-CAVEATS, MEASURED, COST, NOT_KNOWN = "Caveats: ", "Measured: ", "Cost: ", "Not known: "
+CAVEATS, MEASURED, NOT_KNOWN = "Caveats: ", "Measured: ", "Not known: "
 
 
 class Column(Value, frozen=True):
@@ -139,7 +139,7 @@ class Report(Value, frozen=True, kw_only=True):
     @property
     def answer(self) -> tuple[str, ...]:
         """The lines of the summary that answer; the others say what they rest on."""
-        starts = (CAVEATS, MEASURED, COST, NOT_KNOWN)
+        starts = (CAVEATS, MEASURED, NOT_KNOWN)
         return tuple(line for line in self.summary if not line.startswith(starts))
 
     def said(self, start: str) -> tuple[str, ...]:

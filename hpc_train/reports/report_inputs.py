@@ -57,7 +57,7 @@ from hpc_train.scaling.time_to_accuracy_by_point import LEAST_RUNS, score
 from hpc_train.sites.load import load_site
 
 if TYPE_CHECKING:
-    from hpc_train.scaling.record_arrays import RecordArrays
+    import pandas as pd
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     """
 
     study: ExpectedStudy
-    records: RecordArrays
+    records: pd.DataFrame
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     own: tuple[Run, ...] = ()
@@ -199,7 +199,7 @@ def _gpu_peaks(site: str, partition: tuple[str, ...]) -> str:
 
 def _inputs(
     study: ExpectedStudy,
-    records: RecordArrays,
+    records: pd.DataFrame,
     transports: Mapping[str, Transport | None],
     conditions: Mapping[str, Mapping[str, str]],
     stats: ParseStats,
@@ -245,7 +245,7 @@ _BY_DURATION = (
 )
 
 
-def _warmup_of_short_runs(study: ExpectedStudy, records: RecordArrays) -> tuple[Warmup, str]:
+def _warmup_of_short_runs(study: ExpectedStudy, records: pd.DataFrame) -> tuple[Warmup, str]:
     """Return half the steps as the warm-up where the usual one leaves none, and that assumption."""
     from hpc_train.scaling.record_arrays import most_steps
 
@@ -257,8 +257,8 @@ def _warmup_of_short_runs(study: ExpectedStudy, records: RecordArrays) -> tuple[
 
 
 def _with_durations(
-    study: ExpectedStudy, own: Sequence[Run], records: RecordArrays
-) -> tuple[RecordArrays, str]:
+    study: ExpectedStudy, own: Sequence[Run], records: pd.DataFrame
+) -> tuple[pd.DataFrame, str]:
     """Add the duration of each job of a study as its time to train, if no line may state a time.
 
     The second value is the assumption; empty if nothing was added.
@@ -309,7 +309,7 @@ def _foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Report
 _LONGEST = 60
 
 
-def guessed_values(records: RecordArrays, stats: ParseStats) -> str:
+def guessed_values(records: pd.DataFrame, stats: ParseStats) -> str:
     """Return which logs the generic parser read, and how it read the first value; empty if none."""
     from hpc_train.scaling.record_arrays import first_of_parser
 
@@ -347,7 +347,7 @@ class _Foreign(NamedTuple):
     """
 
     study: ExpectedStudy
-    records: RecordArrays
+    records: pd.DataFrame
     transports: dict[str, Transport | None]
     files: dict[str, list[Path]]
     inputs: tuple[Path, ...] = ()
@@ -481,7 +481,7 @@ def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]
             yield f"{path}: the metric {metric!r} is not known{near}"
 
 
-def _read_records(path: Path) -> RecordArrays:
+def _read_records(path: Path) -> pd.DataFrame:
     from hpc_train.scaling.record_arrays import record_arrays
 
     if path.suffix != ".parquet":

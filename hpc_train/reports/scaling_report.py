@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpc_train.jobs.operations import wrong_numbers
 from hpc_train.jobs.study import Warmup
-from hpc_train.reports.answer import MOST_NAMED, answer_lines, cost_lines
+from hpc_train.reports.answer import MOST_NAMED, answer_lines
 from hpc_train.reports.caveats import flag_caveats
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
@@ -235,7 +235,6 @@ def summary_lines(
         *flag_caveats(points, implausible=True),
         *guessed,
         f"{MEASURED}{'; '.join(part for part in measured if part)}.",
-        *cost_lines(points, fastest),
         *flag_caveats(points),
         *_unknown(runs, points),
     )

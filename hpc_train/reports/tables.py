@@ -19,7 +19,7 @@ from hpc_train.reports.point_and_series_names import (
     under,
 )
 from hpc_train.reports.points_table import as_it_is
-from hpc_train.reports.report import Column, Report, Shown, table_of
+from hpc_train.reports.report import Column, Report, ReportTable, Shown, table_of
 from hpc_train.reports.value_format import ABSENT, Row, fixed, significant, whole
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.report_options import Target
@@ -179,36 +179,7 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
     tables = [table_of("Laws", "laws", shown, rows, tuple(map(_law_record, laws)))]
     notes = []
     if forecast is not None:
-        found = [(law, point) for law in laws for point in _beyond(law)]
-        of_forecast = (
-            Column("series", "series", "left"),
-            Column("law", "law", "left"),
-            Column("q", unit.plural),
-            Column("speedup", "speedup [band]"),
-            Column("where", "where", "left"),
-        )
-        points_beyond = [
-            {
-                "series": law.series,
-                "law": LAW_NAMES[law.law],
-                "q": whole(point.q * bases.get(law.series, 1.0)),
-                "speedup": _with_limits(point.speedup, point.low, point.high),
-                "where": "beyond the measurements",
-            }
-            for law, point in found
-        ]
-        records = tuple(
-            {
-                "series": law.series,
-                "law": law.law,
-                "q": point.q,
-                "speedup": _limits(point, point.speedup),
-                "measured": point.measured,
-            }
-            for law, point in found
-        )
-        shown = _written(of_forecast, [law.series for law, _ in found])
-        tables.append(table_of("Forecast", "forecast", shown, points_beyond, records))
+        tables.append(_forecast(laws, bases, unit.plural))
         if forecast > REACH:
             notes.append(BEYOND_REACH.format(forecast=forecast, reach=REACH))
     refusals = _refusals(laws)
@@ -227,6 +198,40 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
     elif forecast is not None:
         notes.append(f"no law is fitted: {refusals}.")
     return report.extended(tables, notes)
+
+
+def _forecast(laws: Sequence[Fit], bases: Mapping[str, float], sizes: str) -> ReportTable:
+    """Return the points beyond the measurements; `bases` are the sizes of the series at q = 1."""
+    found = [(law, point) for law in laws for point in _beyond(law)]
+    columns = (
+        Column("series", "series", "left"),
+        Column("law", "law", "left"),
+        Column("q", sizes),
+        Column("speedup", "speedup [band]"),
+        Column("where", "where", "left"),
+    )
+    rows = [
+        {
+            "series": law.series,
+            "law": LAW_NAMES[law.law],
+            "q": whole(point.q * bases.get(law.series, 1.0)),
+            "speedup": _with_limits(point.speedup, point.low, point.high),
+            "where": "beyond the measurements",
+        }
+        for law, point in found
+    ]
+    records = tuple(
+        {
+            "series": law.series,
+            "law": law.law,
+            "q": point.q,
+            "speedup": _limits(point, point.speedup),
+            "measured": point.measured,
+        }
+        for law, point in found
+    )
+    shown = _written(columns, [law.series for law, _ in found])
+    return table_of("Forecast", "forecast", shown, rows, records)
 
 
 def _written(columns: Sequence[Column], series: Sequence[str], axis: str = "") -> list[Shown]:

@@ -14,7 +14,6 @@ from hpc_train.base.extras import need
 from hpc_train.base.registry import load
 from hpc_train.reports.formats import text
 from hpc_train.reports.formats.text import WIDTH
-from hpc_train.reports.gates import junit, verdicts_of
 from hpc_train.reports.report import Report
 from hpc_train.runs.json_files import write_file
 from hpc_train.scaling.report_options import ReportOptions
@@ -145,15 +144,6 @@ def _write_figures(report: Report, page: Path) -> Iterator[Path]:
             target = page.with_name(f"{figure.name}.{ending}")
             write_file(target, content)
             yield target
-
-
-def write_checks(report: Report, path: Path) -> None:
-    """Write the checks of a report as JUnit XML.
-
-    Raises:
-        StoreError: the file cannot be written.
-    """
-    write_file(path, junit(report.name, verdicts_of(report)))
 
 
 def _is_folder(path: Path | None) -> bool:

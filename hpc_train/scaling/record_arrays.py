@@ -18,9 +18,8 @@ from hpc_train.runs.expected_runs import OF_WHICH
 Marks = pd.Series  # of bool, with the index of the frame that they choose from
 TEXTS = ("run", "source", "parser", "metric", "scope", "node", "variant")
 WHOLE = ("line", "step", "rank", "steps")
-# A row for each record, a column for each field of `Record`: texts are categories, and `step`,
-# `rank` and `message_size` are NaN where the line names none.
-RecordArrays = pd.DataFrame
+# Of a frame with a row for each record, a column for each field of `Record`; texts are categories.
+# These are NaN where the line names none.
 _NUMBERS = ("step", "rank", "message_size")
 
 

@@ -95,7 +95,7 @@ def test_a_run_of_ours_with_an_unreadable_log(hpctrain: Hpctrain, words: list[st
 
 @pytest.mark.parametrize(
     "options",
-    [["collect", "--cache", "cache"], ["diagnose", "--json"], ["report"]],
+    [["collect"], ["diagnose", "--json"], ["report"]],
     ids=" ".join,
 )
 def test_name_that_is_no_utf8(hpctrain: Hpctrain, options: list[str]) -> None:

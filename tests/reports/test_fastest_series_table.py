@@ -9,7 +9,7 @@ import pytest
 from hpc_train.jobs.study import Gates
 from hpc_train.reports.formats import json_report, latex, markdown, text
 from hpc_train.reports.formats.page.render import render as page
-from hpc_train.reports.report import COST, Report
+from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
 from tests.scaling.strategies import SLOW_AND_FAST, Tables, tables
 
@@ -36,14 +36,6 @@ def test_the_fastest_series_is_named_first_and_how_much_slower_the_others_are(
     assert heads["speedup"].startswith("own-series\n")
     assert heads["efficiency"].startswith("own-series\n")
     assert heads["common_speedup"] == "speedup to common\nbaseline [95 %]"
-
-
-def test_the_cost_of_the_fastest_point_is_named() -> None:
-    (line,) = made(tables(SLOW_AND_FAST)).said(COST)
-    assert line == (
-        "A million samples take 1.32 GPU-hours at the fastest point, 8 GPUs under B, 1.43 times as "
-        "many as at 1 GPU under B."
-    )
 
 
 def test_a_smaller_size_may_have_another_fastest_and_failures_are_told() -> None:

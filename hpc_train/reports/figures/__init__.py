@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any
 
 from hpc_train.reports.figures.by_size import (
     draw_cost,
@@ -27,6 +27,8 @@ from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.report_options import SCREEN, Paper
 
 MAIN = "scaling"
+# What stands on axes without a measured value.
+_NO_VALUES = ("no result", "ideal", "gate")
 # Each returns None if there is nothing to draw; the most important first.
 FIGURES: dict[str, Callable[[PlotData], Canvas | None]] = {
     MAIN: draw_scaling,
@@ -68,12 +70,8 @@ def draw_all(
         # Characters that the font lacks are boxes in an image, and text in a page.
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
         made = ((name, draw()) for name, draw in draws.items())
-        return tuple(finished(name, one, kinds, unit) for name, one in made if _has_values(one))
-
-
-# What stands on axes without a measured value.
-_NO_VALUES = ("no result", "runs without a result", "ideal", "gate")
-
-
-def _has_values(canvas: Canvas | None) -> TypeGuard[Canvas]:
-    return canvas is not None and any(row.get("drawn") not in _NO_VALUES for row in canvas.rows)
+        return tuple(
+            finished(name, one, kinds, unit)
+            for name, one in made
+            if one is not None and any(row.get("drawn") not in _NO_VALUES for row in one.rows)
+        )

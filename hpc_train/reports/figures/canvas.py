@@ -399,14 +399,13 @@ def spread_labels(canvas: Canvas) -> None:
 
 def apart(wanted: Sequence[float], least: float, room: tuple[float, float]) -> list[float]:
     """Return places near the wanted ones, in their order, at least `least` apart, within `room`."""
-    order = sorted(range(len(wanted)), key=wanted.__getitem__)
-    free = [wanted[place] - least * number for number, place in enumerate(order)]
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    free = [wanted[i] - least * place for place, i in enumerate(order)]
     # Between the lowest and the highest that keep the order, a group stays around its lines.
-    low, high = accumulate(free, max), reversed(list(accumulate(reversed(free), min)))
-    top = max(room[0], room[1] - least * (len(wanted) - 1))
-    middle = (min(max((a + b) / 2, room[0]), top) for a, b in zip(low, high, strict=True))
-    found = {
-        place: m + least * number
-        for number, (place, m) in enumerate(zip(order, middle, strict=True))
-    }
-    return [found[place] for place in range(len(wanted))]
+    low, high = list(accumulate(free, max)), list(accumulate(reversed(free), min))[::-1]
+    most = max(room[0], room[1] - least * (len(wanted) - 1))
+    found = dict.fromkeys(range(len(wanted)), 0.0)
+    for place, i in enumerate(order):
+        middle = (low[place] + high[place]) / 2
+        found[i] = min(max(middle, room[0]), most) + least * place
+    return list(found.values())

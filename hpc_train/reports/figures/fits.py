@@ -22,7 +22,7 @@ from hpc_train.reports.figures.canvas import (
     size_axis,
 )
 from hpc_train.reports.figures.plot_data import COLOURS, PlotData, Style
-from hpc_train.reports.point_and_series_names import baseline_size, speedup_word
+from hpc_train.reports.point_and_series_names import baseline_size, regimes
 from hpc_train.reports.value_format import Row, significant
 from hpc_train.scaling.scaling_fits import Fit
 
@@ -51,7 +51,8 @@ def draw_fits(plot: PlotData) -> Canvas | None:
     plot = plot._replace(styles=[style for style in plot.styles if style.series in series])
     if not plot.styles:
         return None
-    word = speedup_word(plot.points)
+    # To tell it from that of strong scaling.
+    word = "scaled speedup" if regimes(plot.points) == ["weak"] else "speedup"
     canvas, panels = faceted(f"{plot.study.name}: laws of scaling fitted to {word}", plot)
     heights: list[float] = []
     for axes, own in panels:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.reports.formats.text import fact_lines
+from hpc_train.reports.formats.text import values_of
 from hpc_train.reports.report import Report, ReportTable
 from hpc_train.reports.value_format import one_line
 
+# Values of a fact.
+MOST = 20
 _SPECIAL = re.compile(r"([\\`*|]|(?<=\])\(|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 
 
@@ -21,7 +23,7 @@ def render(report: Report) -> str:
     lists = (
         ("Checks", report.checks),
         ("Notes", report.notes),
-        ("Provenance", fact_lines(report.provenance)),
+        ("Provenance", tuple(f"{one.name}: {values_of(one, MOST)}" for one in report.provenance)),
     )
     for title, lines in lists:
         if lines:

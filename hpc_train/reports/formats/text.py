@@ -159,12 +159,6 @@ _SHORT = {
     "not recorded": ("not recorded",),
 }
 _SHOWN = 3
-_LISTED = 20
-
-
-def fact_lines(facts: Sequence[Fact]) -> tuple[str, ...]:
-    """Return a line for each fact; if values differ, with the number of runs with each."""
-    return tuple(f"{fact.name}: {values_of(fact, _LISTED)}" for fact in facts)
 
 
 def _short(facts: dict[str, Fact]) -> Iterator[str]:

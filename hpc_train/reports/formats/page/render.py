@@ -21,7 +21,6 @@ from hpc_train.reports.formats.text import values_of
 from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.report import (
     CAVEATS,
-    COST,
     MEASURED,
     NOT_KNOWN,
     OK,
@@ -75,7 +74,8 @@ def render(report: Report) -> str:
     failed = next((table for table in report.tables if table.key == "runs"), None)
     script = _part("page.js")
     answer = [*report.answer]
-    measured = [*report.said(MEASURED), *report.said(COST)]
+    unknown = (f"Not known: {line}" for line in report.said(NOT_KNOWN))
+    measured = [*report.said(MEASURED), *unknown]
     level = level_word(float(report.conditions.get("confidence", 0.95)))
     given = "regime" in report.conditions and any(" [" in line for line in answer)
     facts = [[fact.name, values_of(fact, MOST_VALUES) or ABSENT] for fact in report.provenance]
@@ -84,7 +84,7 @@ def render(report: Report) -> str:
         report=report,
         answer=answer,
         brackets=f"In brackets: the {level} interval of the number before." if given else "",
-        measured=[*measured, *(f"Not known: {line}" for line in report.said(NOT_KNOWN))],
+        measured=measured,
         caveats=report.said(CAVEATS),
         points=[grid(table) for table in first if table.rows],
         wide=[every_column(table) for table in first if table.records],
