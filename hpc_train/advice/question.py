@@ -14,12 +14,17 @@ OF_LAYERS = ("tensor", "pipeline", "context")
 
 
 class Question(Value, frozen=True, kw_only=True):
-    """What is asked: a program on a machine, on these numbers of GPUs (or ranks), in order."""
+    """What is asked: a program on a machine, on these numbers of GPUs (or ranks), in order.
+
+    The training must end within `deadline_s` [s], and cost at most `budget_gpu_hours` [h].
+    """
 
     program: ProgramSize
     machine: MachineSize
     sizes: tuple[int, ...]
     measured: tuple[MeasuredStep, ...] = ()
+    deadline_s: float | None = None
+    budget_gpu_hours: float | None = None
 
     @property
     def baseline(self) -> MeasuredStep | None:

@@ -7,6 +7,7 @@ comes first; of the strategies that fit, the first in the order of preference ne
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ from hpc_train.advice.question import DATA_PARALLEL, Question, request_of
 from hpc_train.advice.rank_memory import rank_memory
 from hpc_train.advice.rows import CHECKPOINTED, fits, make_rows
 from hpc_train.advice.step_time import forecast_refusals, model_flops_utilisation
-from hpc_train.base.quantities import range_text
+from hpc_train.base.quantities import TIME, hours_of, quantity_text, range_text
 
 FITS = "fits"
 # Below this efficiency the added GPUs are not worth it: the gate of most centres.
@@ -111,12 +112,28 @@ def _refusals(row: AdviceRow, question: Question) -> Iterator[tuple[str, str]]:
         yield "does not fit", "even with one sample"
     if row.samples is not None and row.samples <= FEW_SAMPLES and row.ranks > 1:
         yield "not advised", f"{row.samples:g} sample for each rank: too few to fill a GPU"
+    yield from _beyond_limits(row, question)
     if row.efficiency is not None and row.efficiency.high is not None:
         if row.efficiency.high < WORTH:
             yield (
                 "not worth it",
                 f"efficiency below {100 * WORTH:.0f} %, even if all traffic is hidden",
             )
+
+
+def _beyond_limits(row: AdviceRow, question: Question) -> Iterator[tuple[str, str]]:
+    """Yield the limit that a row is not certain to meet: its upper bound counts."""
+    hours = hours_of("GPU" if question.machine.gpus_per_node else "rank")
+    limits = (
+        ("too late", "deadline", row.end, question.deadline_s, TIME),
+        ("too expensive", "budget", row.gpu_hours, question.budget_gpu_hours, hours),
+    )
+    for verdict, name, bounds, most, unit in limits:
+        if most is not None and bounds is None:
+            yield "possible", f"its time is unknown, and with it the {name}"
+        elif most is not None and bounds is not None and not (bounds.high or inf) <= most:
+            taken = f"it may take {range_text(bounds, unit)}"
+            yield verdict, f"{taken}, and the {name} is {quantity_text(most, unit)}"
 
 
 def _simpler(row: AdviceRow, rows: Sequence[AdviceRow]) -> AdviceRow | None:

@@ -36,7 +36,7 @@ class AdviceReport(WrittenReport):
 
     @property
     def recommended(self) -> AdviceRow | None:
-        """The row with the fewest GPUs that fits; None: none."""
+        """The row with the fewest GPUs that fits, in time and within the budget; None: none."""
         found = (row for row in self._advice.rows if row.verdict == "recommended")
         return next(found, None)
 
@@ -46,6 +46,8 @@ def advise(
     *,
     site: str | None = None,
     gpus: int | None = None,
+    deadline: str | None = None,
+    budget: str | None = None,
     conditions: Mapping[str, object] | None = None,
     measured: AnyPath | Iterable[AnyPath] = (),
     program: str | None = None,
@@ -53,8 +55,9 @@ def advise(
 ) -> AdviceReport:
     """Return the advice on a job or study file, as `hpctrain advise` does; submits nothing.
 
-    `conditions` are facts of the program (`{"parameters": 7e9}`); `measured` earlier results, by
-    default those of the same name; `program` a function `module:function` that returns the model.
+    `deadline` and `budget` are texts such as `24h` and `500GPUh`; `conditions` facts of the program
+    (`{"parameters": 7e9}`); `measured` earlier results, by default those of the same name;
+    `program` a function `module:function` that returns the model.
 
     Raises:
         ArgumentError: an argument of a wrong type.
@@ -64,6 +67,8 @@ def advise(
     stated = mapping_of(conditions, "conditions")
     options = AdviceOptions(
         gpus=count_of(gpus, "gpus", 1),
+        deadline=None if deadline is None else text_of(deadline, "deadline"),
+        budget=None if budget is None else text_of(budget, "budget"),
         conditions=tuple(f"{key}={value}" for key, value in stated.items()),
         measured=tuple(texts_of(measured, "measured")) if measured else (),
         program=None if program is None else text_of(program, "program"),

@@ -85,7 +85,7 @@ EXAMPLES = {
         "hpctrain explain my-job --json",
     ),
     "advise": (
-        "hpctrain advise job.yaml --site perlmutter --gpus 32",
+        "hpctrain advise job.yaml --site perlmutter --gpus 32 --deadline 24h",
         "hpctrain advise study.yaml --measured my-study --json",
     ),
     "lint": ("hpctrain lint job.sbatch", "hpctrain lint job.sbatch --site leonardo --json"),

@@ -27,6 +27,7 @@ from hpc_train.base.errors import HpcTrainError, PlanError, SpecError
 from hpc_train.base.extras import need
 from hpc_train.base.processes import python_command, run
 from hpc_train.base.quantities import TIME, Range, quantity_text, range_text
+from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import nearest_file
 from hpc_train.jobs.log_selection import Search
@@ -48,9 +49,11 @@ _ROUNDED = 1.05
 
 
 class AdviceOptions(Value, frozen=True, kw_only=True):
-    """What is asked: the most GPUs, stated conditions, and earlier results."""
+    """What is asked: the most GPUs, limits, stated conditions, and earlier results."""
 
     gpus: int | None = None
+    deadline: str | None = None
+    budget: str | None = None
     conditions: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
     program: str | None = None
@@ -88,10 +91,36 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
         program = completed(program, count_program(options.program), f"--program {options.program}")
     nodes = [one.nodes or 1 for one in resources]
     asked = sizes_of(options.gpus, machine, nodes)
-    question = Question(program=program, machine=machine, sizes=asked, measured=earlier.steps)
+    question = Question(
+        program=program,
+        machine=machine,
+        sizes=asked,
+        measured=earlier.steps,
+        deadline_s=_limit(options.deadline, "--deadline", "24h"),
+        budget_gpu_hours=_limit(options.budget, "--budget", "500GPUh"),
+    )
     check_peak(question)
     advice = advise(question)
     return advice, advice_report(advice, program, machine, earlier.steps, earlier.notes)
+
+
+def _limit(text: str | None, option: str, example: str) -> float | None:
+    """Return the seconds of a deadline, or the GPU-hours of a budget, with or without their unit.
+
+    Raises:
+        SpecError: it is neither a time nor a number above 0.
+    """
+    if text is None:
+        return None
+    try:
+        if option == "--deadline":
+            return float(Duration.parse(text))
+        hours = float(re.sub(r"(?i)\s*(gpu-?h(ours)?|h)$", "", text.strip()))
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours < float("inf"):
+        raise SpecError(f"{option} {text!r}: must be as {example}", f"{option} {example}")
+    return hours
 
 
 def sizes_of(gpus: int | None, machine: MachineSize, nodes: Sequence[int]) -> tuple[int, ...]:

@@ -55,7 +55,8 @@ def answer(table: JobTable, faults: Collection[str], call: Mapping[str, Any]) ->
         key, found = ("Server", {SERVER: _server(faults)}) if "B" in letters else ("Queue", _QUEUES)
         return _answer(key, found, letters, broken="broken-json" in faults)
     if "f" not in letters:
-        rows = "".join(f"{one.id:<17} {one.request.name:<16} {one.state}\n" for one in table.jobs.values())
+        known = table.jobs.values()
+        rows = "".join(f"{one.id:<17} {one.request.name:<16} {one.state}\n" for one in known)
         return Answer(output=f"Job id            Name             S\n\n{rows}")
     return _jobs(table, faults, words, letters)
 
