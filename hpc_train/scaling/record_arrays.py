@@ -73,7 +73,10 @@ def joined_arrays(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the records of all parts, in order."""
     if len(parts) == 1:
         return parts[0]
-    return pd.concat(parts, ignore_index=True).astype(dict.fromkeys((*TEXTS, "unit"), "category"))
+    texts = (*TEXTS, "unit")
+    plain = [part.astype(dict.fromkeys(texts, object)) for part in parts if len(part)]
+    whole = pd.concat(plain, ignore_index=True) if plain else parts[0]
+    return whole.astype(dict.fromkeys(texts, "category"))
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:
