@@ -1,4 +1,8 @@
-"""The records of runs as a frame, and what it says of runs as a whole."""
+"""The records of runs as a frame, and what it says of runs as a whole.
+
+The frame has a row for each record and a column for each field of `Record`: texts are categories,
+and `step`, `rank` and `message_size` are NaN where the line names none.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,6 @@ from hpc_train.runs.expected_runs import OF_WHICH
 Marks = pd.Series  # of bool, with the index of the frame that they choose from
 TEXTS = ("run", "source", "parser", "metric", "scope", "node", "variant")
 WHOLE = ("line", "step", "rank", "steps")
-# Of a frame with a row for each record, a column for each field of `Record`; texts are categories.
-# These are NaN where the line names none.
 _NUMBERS = ("step", "rank", "message_size")
 
 
