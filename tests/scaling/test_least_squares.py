@@ -70,4 +70,3 @@ def test_the_stored_widths_are_the_computed_ones() -> None:
 
 def test_beyond_the_stored_widths() -> None:
     assert expected_width(40) == pytest.approx(resolution(40), rel=0.02)
-    assert expected_width(1) is None
