@@ -80,8 +80,8 @@ def _row(group: Sequence[Row]) -> Row:
     row |= {name: first.get(name) for name in ("mesh", "schedule", *_SAME)}
     row |= {"ranks": int(first["ranks"]), "global_batch": _known(first["global_batch"])}
     for name in _MEDIANS:
-        known = [float(run[name]) for run in group if run[name] is not None and pd.notna(run[name])]
-        row[name] = median(known) if known else None
+        values = [value for run in group if (value := _known(run[name])) is not None]
+        row[name] = median(values) if values else None
     return row | _expected(first)
 
 
