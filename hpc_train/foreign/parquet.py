@@ -78,7 +78,17 @@ def read_records(path: Path) -> pd.DataFrame:
     """
     arrow, parquet = _pyarrow("use a CSV file")
     try:
-        _check(path, parquet.read_schema(path))
+        schema = parquet.read_schema(path)
+        stated = (schema.metadata or {}).get(_KEY, str(SCHEMA).encode()).decode(errors="replace")
+        if not stated.isdecimal() or int(stated) > SCHEMA:
+            raise ReportError(*newer_version(str(path), stated[:20], SCHEMA))
+        lacking = [name for name in _NEEDED if name not in schema.names]
+        if lacking:
+            raise ReportError(
+                f"{path}: no records of hpctrain: the column {lacking[0]} is missing; needed are "
+                + ", ".join(_NEEDED),
+                "hpctrain collect LOG… -o FILE.parquet writes such a file",
+            )
         frame = pd.read_parquet(path, columns=list(_NEEDED), dtype_backend="pyarrow")
         whole = {name: frame[name].fillna(1) for name in ("line", "steps")}
         kinds = {name: NUMBERS.get(name, "category") for name in _NEEDED}
@@ -129,19 +139,6 @@ def _text(cell: object) -> str:
     if cell is None or cell != cell:
         return ""
     return str(cell).strip()
-
-
-def _check(path: Path, schema: Any) -> None:
-    stated = (schema.metadata or {}).get(_KEY, str(SCHEMA).encode()).decode(errors="replace")
-    if not stated.isdecimal() or int(stated) > SCHEMA:
-        raise ReportError(*newer_version(str(path), stated[:20], SCHEMA))
-    lacking = [name for name in _NEEDED if name not in schema.names]
-    if lacking:
-        raise ReportError(
-            f"{path}: no records of hpctrain: the column {lacking[0]} is missing; needed are "
-            + ", ".join(_NEEDED),
-            "hpctrain collect LOG… -o FILE.parquet writes such a file",
-        )
 
 
 def _first_line(error: Exception) -> str:

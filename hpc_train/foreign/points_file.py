@@ -175,7 +175,9 @@ def by_run(points: Points, runs: Mapping[str, list[Path]]) -> dict[str, tuple[st
     """
     found: dict[str, tuple[str, Stated]] = {}
     unused = dict(points.places)
-    exact = {name: key for key in points.stated for name in _plain(key, points.path)}
+    folder = points.path.parent
+    exact = {key.rstrip("/"): key for key in points.stated}
+    exact |= {str((folder / key).absolute()): key for key in points.stated}
     patterns = [key for key in points.stated if any(letter in key for letter in "*?[")]
     for run, paths in runs.items():
         names = {run, *_names(paths)}
@@ -194,10 +196,6 @@ def by_run(points: Points, runs: Mapping[str, list[Path]]) -> dict[str, tuple[st
             f"there are: {', '.join(list(runs)[:8])}{', …' if len(runs) > 8 else ''}",
         )
     return found
-
-
-def _plain(key: str, file: Path) -> tuple[str, ...]:
-    return (key.rstrip("/"), str((file.parent / key).absolute()))
 
 
 def _names(paths: list[Path]) -> Iterator[str]:
@@ -230,12 +228,19 @@ def sized(
     """
     found = {run: (points.places[key], own) for run, (key, own) in by_run(points, logs).items()}
     records = tuple(
-        _batch(run, place, stated.global_batch)
+        Record(
+            run=run, source=place.rpartition(":")[0], line=int(place.rpartition(":")[2]),
+            parser="points", metric=BATCH, value=stated.global_batch, unit=UNITS[BATCH],
+            scope="global",
+        )
         for run, (place, stated) in found.items()
         if stated.global_batch is not None
-    )
-    unstated = [run.run_id for run in study.runs if run.run_id not in found]
-    notes = (*study.notes, *_unstated(unstated, points.path))
+    )  # fmt: skip
+    notes = study.notes
+    if unstated := [run.run_id for run in study.runs if run.run_id not in found]:
+        shown = ", ".join(unstated[:6]) + (", …" if len(unstated) > 6 else "")
+        said = f"{points.path} does not state {shown}"
+        notes = (*notes, f"{said}: the size is taken from the log, if it contains one")
     changed = msgspec.structs.replace(_with_stated(study, _printed(run_level), found), notes=notes)
     return msgspec.structs.replace(changed, **points.changes), records
 
@@ -324,17 +329,3 @@ def _contradictions(run: ExpectedRun, stated: Stated, printed: Sequence[Record])
             )
     if ranks is not None and run.ranks > ranks:
         yield f"the log names rank {run.ranks - 1}, so it is not of {ranks}"
-
-
-def _batch(run: str, place: str, value: float) -> Record:
-    file, _, line = place.rpartition(":")
-    return Record(
-        run=run, source=file, line=int(line), parser="points", metric=BATCH, value=value,
-        unit=UNITS[BATCH], scope="global",
-    )  # fmt: skip
-
-
-def _unstated(runs: Sequence[str], path: Path) -> Iterator[str]:
-    if runs:
-        shown = ", ".join(runs[:6]) + (", …" if len(runs) > 6 else "")
-        yield f"{path} does not state {shown}: the size is taken from the log, if it contains one"

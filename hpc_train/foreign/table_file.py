@@ -92,7 +92,12 @@ def read_table(path: Path, sheet: str = "") -> ResultTable:
     if len(raw) > LARGEST:
         raise LogParseError(f"{path}: larger than {LARGEST >> 30} GiB", "split the table")
     if ending in _JSON or (ending not in _CSV and raw.lstrip()[:1] in (b"{", b"[")):
-        return parse_json(path, _utf8(path, raw))
+        try:
+            return parse_json(path, raw.decode("utf-8-sig"))
+        except UnicodeDecodeError as failure:
+            line = raw[: failure.start].count(b"\n") + 1
+            message = f"{path}:{line}: not UTF-8 text (byte {failure.start})"
+            raise LogParseError(message, "save it in UTF-8") from None
     return parse_csv(path, raw)
 
 
@@ -128,15 +133,6 @@ def _all(file: _Source, most: int, start: bytes = b"") -> bytes:
         parts.append(part)
         most -= len(part)
     return b"".join(parts)
-
-
-def _utf8(path: Path, raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as failure:
-        line = raw[: failure.start].count(b"\n") + 1
-        message = f"{path}:{line}: not UTF-8 text (byte {failure.start})"
-        raise LogParseError(message, "save it in UTF-8") from None
 
 
 # A folder `mlruns` of MLflow -> a table of its runs.

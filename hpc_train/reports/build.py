@@ -87,7 +87,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         return report
     from hpc_train.reports.figures import FIGURES, MAIN, figures
     from hpc_train.reports.figures.plot_data import Measured
-    from hpc_train.scaling.step_times import node_frame
+    from hpc_train.scaling.measurements import node_frame
 
     names = (MAIN,) if options.main_figure_only else tuple(FIGURES)
     measured = Measured(runs, points, laws, node_frame(study, records))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -154,6 +154,11 @@ def missing_runs(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 _NEVER = "never submitted, or its folder was removed"
+# Replicates inside one allocation vary less than separate jobs.
+_NESTED = (
+    "placement nested: the runs used the same nodes, inside one allocation (or one per "
+    "submission); the intervals do not include differences between allocations"
+)
 
 
 def expected_study(
@@ -164,7 +169,9 @@ def expected_study(
     `problem_of` returns why a run has no result, or an empty string.
     """
     latest = latest_attempts(runs)
-    blocks = _blocks(manifest, latest)
+    nested = manifest.spec.placement == "nested"
+    named = [(run, RunName.parse(run.folder.run_id)) for _, run in latest.values()]
+    blocks = run_blocks((run, name.repetition) for run, name in named if name) if nested else {}
     expected = []
     for point in manifest.points:
         for repetition in range(1, manifest.spec.repetitions + 1):
@@ -184,6 +191,15 @@ def expected_study(
                 )
             )
     listed = {run.run_id for run in expected}
+    others = [run.folder.run_id for run in runs if run.folder.run_id not in listed]
+    notes = [_NESTED] if nested else []
+    notes += [f"{run.folder.run_id}: {run.problem}" for run in runs if run.manifest is None]
+    if others:
+        shown = ", ".join(others[:6]) + (" …" if len(others) > 6 else "")
+        notes.append(
+            f"{len(others)} earlier attempts, or runs of an earlier version of the job, "
+            f"are left out: {shown}"
+        )
     return ExpectedStudy(
         name=manifest.spec.name,
         runs=tuple(expected),
@@ -193,11 +209,7 @@ def expected_study(
         warmup=manifest.spec.warmup,
         gates=manifest.spec.gates,
         refused=manifest.refused,
-        notes=(
-            *_placement(manifest),
-            *tuple(f"{run.folder.run_id}: {run.problem}" for run in runs if run.manifest is None),
-            *_other_runs(runs, listed),
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -215,35 +227,6 @@ def _of_job(run: Run | None) -> dict[str, Any]:
         "wall_s": run_time_s(starts, status),
         "lost_to_restarts_s": time_lost_s(starts, status) if lifecycle else None,
     }
-
-
-def _blocks(manifest: StudyManifest, latest: Mapping[str, tuple[int, Run]]) -> dict[str, str]:
-    if manifest.spec.placement != "nested":
-        return {}
-    named = [(run, RunName.parse(run.folder.run_id)) for _, run in latest.values()]
-    return run_blocks((run, name.repetition) for run, name in named if name)
-
-
-def _placement(manifest: StudyManifest) -> tuple[str, ...]:
-    """Note that replicates inside one allocation vary less than separate jobs."""
-    if manifest.spec.placement != "nested":
-        return ()
-    return (
-        "placement nested: the runs used the same nodes, inside one allocation (or one per "
-        "submission); the intervals do not include differences between allocations",
-    )
-
-
-def _other_runs(runs: Sequence[Run], expected: set[str]) -> tuple[str, ...]:
-    """Yield a note on runs in the folder that are not in the table."""
-    others = [run.folder.run_id for run in runs if run.folder.run_id not in expected]
-    if not others:
-        return ()
-    shown = ", ".join(others[:6]) + (" …" if len(others) > 6 else "")
-    return (
-        f"{len(others)} earlier attempts, or runs of an earlier version of the job, "
-        f"are left out: {shown}",
-    )
 
 
 def single_jobs(home: Path, runs: Sequence[Run], problem_of: Callable[[Run], str]) -> ExpectedStudy:

@@ -151,16 +151,14 @@ def one_session(runs: pd.DataFrame, groups: Grouped) -> tuple[str, ...]:
         return ()
     ended = started + np.nan_to_num(groups.ok_only("wall_s"))
     found, in_turns = [], False
+    times = pd.DataFrame({"point": groups.point, "started": started, "ended": ended})
     for number, label in enumerate(groups.labels):
-        own = np.flatnonzero(groups.ok & (groups.series == number))
-        each, code, count = np.unique(groups.point[own], return_inverse=True, return_counts=True)
-        if len(each) < 2 or count.min() < 2:
+        own = times[groups.ok & (groups.series == number)].groupby("point")
+        if own.ngroups < 2 or own.size().min() < 2:
             continue
-        first, last = np.full(len(each), np.inf), np.full(len(each), -np.inf)
-        np.minimum.at(first, code, started[own])
-        np.maximum.at(last, code, ended[own])
-        order = np.argsort(first)
-        if (first[order][1:] >= last[order][:-1]).all():
+        spans = pd.DataFrame({"first": own["started"].min(), "last": own["ended"].max()})
+        spans = spans.sort_values("first")
+        if (spans["first"].iloc[1:].to_numpy() >= spans["last"].iloc[:-1].to_numpy()).all():
             found.append(label)
         else:
             in_turns = True

@@ -46,8 +46,16 @@ class IntervalArrays(NamedTuple):
 
 
 def students_t(freedom: Any, confidence: float | Floats) -> Any:
-    """Return t such that a share `confidence` of the distribution is within -t and t."""
-    return student_quantile(freedom, (1 + confidence) / 2)
+    """Return t such that a share `confidence` of the distribution is within -t and t.
+
+    NaN where there are no degrees of freedom.
+    """
+    known = np.where(np.asarray(freedom) > 0, freedom, NAN)
+    if np.isnan(known).all():
+        return np.full(np.broadcast_shapes(np.shape(known), np.shape(confidence)), NAN)
+    from scipy.special import stdtrit
+
+    return stdtrit(known, (1 + np.asarray(confidence)) / 2)
 
 
 def ratio_interval(
@@ -78,7 +86,7 @@ def welch(a: Moments, b: Moments, confidence: float | Floats) -> IntervalArrays:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         difference = a.mean - b.mean
         spread_a, spread_b = _measured(a.variance / a.number, b.variance / b.number)
-        half = _quantile(_freedom(spread_a, spread_b, a, b), confidence) * np.sqrt(
+        half = students_t(_freedom(spread_a, spread_b, a, b), confidence) * np.sqrt(
             spread_a + spread_b
         )
         limits = (np.exp(difference), np.exp(difference - half), np.exp(difference + half))
@@ -93,7 +101,7 @@ def means(times: Moments, confidence: float) -> IntervalArrays:
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         relative, _ = _measured(times.variance / times.number / times.mean**2, 0.0)
-        factor = np.exp(_quantile(times.number - 1, confidence) * np.sqrt(relative))
+        factor = np.exp(students_t(times.number - 1, confidence) * np.sqrt(relative))
         limits = (times.mean / factor, times.mean * factor)
     return _within(IntervalArrays(times.mean, *limits))
 
@@ -116,7 +124,7 @@ def noise_limit(a: Moments, b: Moments, confidence: float) -> Floats:
         spread_a, spread_b = _measured(
             a.variance / a.number / scale**2, b.variance / b.number / scale**2
         )
-        t = _quantile(_freedom(spread_a, spread_b, a, b), confidence)
+        t = students_t(_freedom(spread_a, spread_b, a, b), confidence)
         limit: Floats = t * np.sqrt(spread_a + spread_b) * scale
     return limit
 
@@ -185,20 +193,6 @@ def _freedom(spread_a: Floats, spread_b: Floats, a: Moments, b: Moments) -> Floa
     """Return the degrees of freedom of a sum of two variances (Welch 1947, Satterthwaite 1946)."""
     share = spread_a / (spread_a + spread_b)
     return 1 / (share**2 / (a.number - 1) + (1 - share) ** 2 / (b.number - 1))
-
-
-def _quantile(freedom: Floats, confidence: float | Floats) -> Floats:
-    known = np.where(freedom > 0, freedom, NAN)
-    return students_t(known, confidence)
-
-
-def student_quantile(freedom: Any, probability: Any) -> Any:
-    """Return the t below which Student's distribution has a probability; NaN for freedom NaN."""
-    if np.isnan(freedom).all():
-        return np.full(np.broadcast_shapes(np.shape(freedom), np.shape(probability)), np.nan)
-    from scipy.special import stdtrit
-
-    return stdtrit(freedom, probability)
 
 
 def f_above(more: float, freedom: float, ratio: float) -> float:

@@ -11,6 +11,7 @@ import pandas as pd
 from hpc_train.base.metrics import BASIS_COLUMNS
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.baselines import comparable_series, with_several
+from hpc_train.scaling.comparison import NO_SPREAD, ONE_RUN
 from hpc_train.scaling.confidence_intervals import (
     CONFIDENCE,
     ROUNDING,
@@ -25,7 +26,6 @@ from hpc_train.scaling.points import KEY, Grouped, grouped, rates_by, sizes_of
 
 SIZES = KEY[1:]
 FASTER, UNDECIDED = "faster", "no difference seen at this n"
-ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
 NO_RESULT, ALONE = "no result", "no other series at this size"
 COLUMNS = (
     *SIZES, "group", "basis", "fastest", "value", "n", "series", "other_value", "other_n", "not_ok",

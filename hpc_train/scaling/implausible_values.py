@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,21 +40,17 @@ def with_implausible(runs: pd.DataFrame) -> pd.DataFrame:
     """
     ok = np.flatnonzero((runs["state"] == OK).to_numpy(dtype=bool))
     own, added = runs if len(ok) == len(runs) else runs.iloc[ok], defaultdict(list)
-    for find in (_memory, _mfu, _throttled, _transports, _units):
+    for find in (_memory, _mfu_and_clock, _transports, _units):
         for place, flag in find(own):
             added[int(ok[place])].append(flag)
     if not added:
         return runs
     flags = [(*own, *added.get(place, ())) for place, own in enumerate(runs["flags"])]
-    flagged: pd.DataFrame = runs.assign(flags=pd.Series(flags, index=runs.index, dtype=object))
-    return _without_mixed_units(flagged, {place: tuple(own) for place, own in added.items()})
-
-
-def _without_mixed_units(runs: pd.DataFrame, added: Mapping[int, Sequence[Flag]]) -> pd.DataFrame:
-    """Return the runs; those whose unit is not that of other runs of the point have no result."""
+    flagged = runs.assign(flags=pd.Series(flags, index=runs.index, dtype=object))
     doubted = {place: f for place, own in added.items() for f in own if f.code == FlagCode.UNIT}
     if not doubted:
-        return runs
+        return flagged
+    # Those whose unit is not that of other runs of the point have no result.
     is_mixed = _in_two_units(runs)
     why = {
         place: f"the unit may be wrong: {flag.detail}; write the values of all runs in one unit"
@@ -63,7 +59,7 @@ def _without_mixed_units(runs: pd.DataFrame, added: Mapping[int, Sequence[Flag]]
     }
     states = [UNPARSED if run in why else one for run, one in enumerate(runs["state"])]
     problems = [why.get(run, one) for run, one in enumerate(runs["problem"])]
-    return runs.assign(state=states, problem=problems)
+    return flagged.assign(state=states, problem=problems)
 
 
 def _in_two_units(runs: pd.DataFrame) -> Mask:
@@ -91,13 +87,10 @@ def _memory(own: pd.DataFrame) -> _Found:
         yield place, Flag(FlagCode.MEMORY, detail)
 
 
-def _mfu(own: pd.DataFrame) -> _Found:
+def _mfu_and_clock(own: pd.DataFrame) -> _Found:
     share = np.fmax(numbers(own, "mfu"), numbers(own, "mfu_computed"))
     for place in np.flatnonzero(share > 1).tolist():
         yield place, Flag(FlagCode.MFU, f"MFU {100 * share[place]:.0f} % of the GPU's peak")
-
-
-def _throttled(own: pd.DataFrame) -> _Found:
     for place, one in enumerate(own["conditions"]):
         text = _text(one, "throttled")
         if text.lower() not in _NOT_THROTTLED:

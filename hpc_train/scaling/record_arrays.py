@@ -1,4 +1,8 @@
-"""The records of runs as a frame, and what it says of runs as a whole."""
+"""The records of runs as a frame, and what it says of runs as a whole.
+
+The frame has a row for each record and a column for each field of `Record`: texts are categories,
+and `step`, `rank` and `message_size` are NaN where the line names none.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,6 @@ from hpc_train.runs.expected_runs import OF_WHICH
 Marks = pd.Series  # of bool, with the index of the frame that they choose from
 TEXTS = ("run", "source", "parser", "metric", "scope", "node", "variant")
 WHOLE = ("line", "step", "rank", "steps")
-# Of a frame with a row for each record, a column for each field of `Record`; texts are categories.
-# These are NaN where the line names none.
 _NUMBERS = ("step", "rank", "message_size")
 
 
@@ -73,7 +75,10 @@ def joined_arrays(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the records of all parts, in order."""
     if len(parts) == 1:
         return parts[0]
-    return pd.concat(parts, ignore_index=True).astype(dict.fromkeys((*TEXTS, "unit"), "category"))
+    texts = (*TEXTS, "unit")
+    plain = [part.astype(dict.fromkeys(texts, object)) for part in parts if len(part)]
+    whole = pd.concat(plain, ignore_index=True) if plain else parts[0]
+    return whole.astype(dict.fromkeys(texts, "category"))
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:

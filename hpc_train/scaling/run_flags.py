@@ -96,11 +96,10 @@ def run_flags(
             flags[int(str(run))].append(Flag(FlagCode.RANKS, text))
     for metric in _SINGLE_VALUED:
         own = whole_run(plain[plain["metric"] == metric])
-        values = own.drop_duplicates(["run", "value"]).groupby("run")["value"]
-        for run, several in values:
-            if len(several) > 1:
-                text = ", ".join(f"{value:g}" for value in several)
-                flags[run].append(Flag(FlagCode.VARIES, f"{metric} {text}; last taken"))
+        own = own.drop_duplicates(["run", "value"])
+        for run, several in own[own["run"].duplicated(keep=False)].groupby("run")["value"]:
+            text = ", ".join(f"{value:g}" for value in several)
+            flags[run].append(Flag(FlagCode.VARIES, f"{metric} {text}; last taken"))
     for run, lost in odd.sort_index().groupby("run"):
         counts = lost["metric"].astype(object).value_counts()
         names = ", ".join(f"{count} of {name}" for name, count in counts.items())

@@ -29,7 +29,9 @@ def selected(runs: pd.DataFrame, wanted: Mapping[str, str], name: str) -> pd.Dat
     for key, value in wanted.items():
         values = _values(own, axis_name(key))
         if values is None:
-            known = _names(runs)
+            axes = [str(name) for name in runs if str(name).startswith("axis.")]
+            own_names = (*(name.removeprefix("axis.") for name in axes), *_SIZES)
+            known = list(dict.fromkeys([*own_names, *_conditions(runs)]))
             raise ReportError(
                 f"{name}: nothing is called {key!r}{nearest(key, known)}; known: {', '.join(known)}"
             )
@@ -41,7 +43,12 @@ def selected(runs: pd.DataFrame, wanted: Mapping[str, str], name: str) -> pd.Dat
                 f"{key} is {', '.join(there) or 'not recorded'}"
             )
         own = own[keep]
-    series = own["series"].map(lambda label: _without(label, [axis_name(key) for key in wanted]))
+    names = [axis_name(key) for key in wanted]
+    series = [
+        ", ".join(part for part in str(label).split(", ") if part.partition("=")[0] not in names)
+        for label in own["series"]
+    ]
+    series = [label or ALONE for label in series]
     return own.assign(series=series)
 
 
@@ -55,20 +62,10 @@ def _values(runs: pd.DataFrame, key: str) -> pd.Series[str] | None:
     return None
 
 
-def _names(runs: pd.DataFrame) -> list[str]:
-    axes = [str(name).removeprefix("axis.") for name in runs if str(name).startswith("axis.")]
-    return list(dict.fromkeys([*axes, *_SIZES, *_conditions(runs)]))
-
-
 def _conditions(runs: pd.DataFrame) -> list[str]:
     if "conditions" not in runs:
         return []
     return sorted({key for own in runs["conditions"] if isinstance(own, dict) for key in own})
-
-
-def _without(label: str, names: Sequence[str]) -> str:
-    parts = [part for part in label.split(", ") if part.partition("=")[0] not in names]
-    return ", ".join(parts) or ALONE
 
 
 def stored_runs(rows: Sequence[Mapping[str, Any]], name: str) -> pd.DataFrame:

@@ -358,9 +358,6 @@ def _startup_s(left_out: pd.DataFrame, found: pd.DataFrame) -> Column:
 
 # Times are printed with two digits, and a mean differs from a median.
 _TOLERANCE = 1.2
-_CONTRADICTING = (
-    "step_time_s", "step_time_mean_s", "global_batch", "tokens_per_second", "printed_rate",
-)  # fmt: skip
 
 
 def with_contradictions(found: pd.DataFrame) -> list[tuple[Flag, ...]]:
@@ -371,21 +368,20 @@ def with_contradictions(found: pd.DataFrame) -> list[tuple[Flag, ...]]:
     include evaluations in their rates. The step time is the median or the mean, whichever fits.
     """
     own = found["conditions"]
-    stated = np.array(["parser" not in one for one in own], dtype=bool)
-    texts = pd.Series([one.get("sequence_length") for one in own], dtype=object)
-    length = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64)
-    numbers = {name: np.asarray(found[name]) for name in _CONTRADICTING}
-    median, mean = numbers["step_time_s"], numbers["step_time_mean_s"]
-    steps = np.stack([median, np.where(np.isnan(mean), median, mean)])
-    batch, tokens = numbers["global_batch"], numbers["tokens_per_second"]
+    stated = pd.Series(["parser" not in one for one in own], index=found.index, dtype=bool)
+    texts = pd.Series([one.get("sequence_length") for one in own], index=found.index, dtype=object)
+    batch, median = found["global_batch"], found["step_time_s"]
+    mean = found["step_time_mean_s"].fillna(median)
     flags: list[tuple[Flag, ...]] = list(found["flags"])
-    for item, rate, work, exact in (
-        ("samples", numbers["printed_rate"], batch, stated),
-        ("tokens", tokens, batch * length, stated & False),
+    for item, rate, exact in (
+        ("samples", found["printed_rate"], stated),
+        ("tokens", found["tokens_per_second"], stated & False),
     ):
         with np.errstate(all="ignore"):
-            ratio = known(rate * steps / work)
-        wrong = (ratio.min(0) > _TOLERANCE) | (exact & (ratio.max(0) < 1 / _TOLERANCE))
+            work = batch * pd.to_numeric(texts, errors="coerce") if item == "tokens" else batch
+            one, other = (known(rate * steps / work) for steps in (median, mean))
+        wrong = np.minimum(one, other) > _TOLERANCE
+        wrong |= exact & (np.maximum(one, other) < 1 / _TOLERANCE)
         for run in np.flatnonzero(wrong).tolist():
             detail = (
                 f"{rate[run]:.4g} {item}/s in steps of {median[run]:.4g} s are "

@@ -79,13 +79,10 @@ def _row(group: Sequence[Row]) -> Row:
     row = {"strategy": first["strategy"], "series": first["series"], "n": len(group)}
     row |= {name: first.get(name) for name in ("mesh", "schedule", *_SAME)}
     row |= {"ranks": int(first["ranks"]), "global_batch": _known(first["global_batch"])}
-    row |= {name: _median([run[name] for run in group]) for name in _MEDIANS}
+    for name in _MEDIANS:
+        values = [value for run in group if (value := _known(run[name])) is not None]
+        row[name] = median(values) if values else None
     return row | _expected(first)
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    known = [float(value) for value in values if value is not None and pd.notna(value)]
-    return median(known) if known else None
 
 
 def _known(value: Any) -> float | None:

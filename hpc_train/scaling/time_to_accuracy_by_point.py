@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite, isnan
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,13 +55,11 @@ def statistical_efficiency(baseline: float | None, samples: float | None) -> flo
     """
     if baseline is None or samples is None:
         return None
-    return _known(_share(baseline, samples))
+    return _known(_ratio(baseline, samples, "a number of samples"))
 
 
-def time_to_accuracy(
-    samples: float | None, rate: float, evaluation_s: float = 0.0, startup_s: float = 0.0
-) -> float | None:
-    """Return samples_to_target/X + evaluation + start-up, [s]; None without a target reached.
+def time_to_accuracy(samples: float | None, rate: float, startup_s: float = 0.0) -> float | None:
+    """Return samples_to_target/X + start-up, [s]; None without a target reached.
 
     Of several runs the score is the mean without the best and the worst, as MLPerf has it
     (`tables.mlperf.score`).
@@ -69,26 +67,20 @@ def time_to_accuracy(
     Raises:
         ReportError: no rate, or a time below 0.
     """
-    for name, value in (("evaluation", evaluation_s), ("start-up", startup_s)):
-        if not value >= 0:
-            raise ReportError(f"the time of {name} must be 0 or more, not {value:g}")
+    if not startup_s >= 0:
+        raise ReportError(f"the time of start-up must be 0 or more, not {startup_s:g}")
     if samples is None:
         return None
-    return _known(_seconds(samples, rate, evaluation_s + startup_s))
+    return _known(_ratio(samples, rate, "a rate") + startup_s)
 
 
 @bounded
-def _share(baseline: float, samples: float) -> float:
-    return above(baseline, "a number of samples") / above(samples, "a number of samples")
-
-
-@bounded
-def _seconds(samples: float, rate: float, beside: float) -> float:
-    return above(samples, "a number of samples") / above(rate, "a rate") + beside
+def _ratio(samples: float, other: float, what: str) -> float:
+    return above(samples, "a number of samples") / above(other, what)
 
 
 def _known(value: float) -> float | None:
-    return None if isnan(value) else value
+    return float(value) if usable(value) else None
 
 
 def score(times: Sequence[float | None], factor: float = 1.0) -> float:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from hpc_train.base.errors import HpcTrainError, SpecError, SubmitError, nearest
 from hpc_train.base.files import read_regular
-from hpc_train.jobs.strategies import FIRST_PROFILED
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.storage import CHECKPOINTS
 from hpc_train.runs.run_folders import is_run
@@ -221,31 +220,15 @@ def preview(prepared: Prepared) -> Iterator[str]:
         yield f"1 repetition: no interval and no verdict; with more, at 2 % noise{aside}"
     else:
         yield f"{n} repetitions resolve about {_resolved(n)} at 2 % noise{aside}"
-    yield from _profiled(prepared, prepared.study.spec.warmup.steps)
     if len(prepared.points) == 1:
         yield "1 point: no speedup; several sizes make one: --nodes 1,2,4, or more values in `axes`"
 
 
-def _profiled(prepared: Prepared, warmup: int) -> Iterator[str]:
-    """Yield a warning if steps are measured that are slower because they are profiled."""
-    trainers = [point.job.value.trainer for point in prepared.points]
-    most = max((own.profile_steps or 0 for own in trainers if own), default=0)
-    last = FIRST_PROFILED + most - 1
-    if most and last > warmup:
-        span = f"steps {FIRST_PROFILED} to {last} are"
-        which = span if most > 1 else f"step {last} is"
-        yield (
-            f"{which} profiled and slower, but measured; `warmup: {{steps: {last}}}` excludes them"
-        )
-
-
 def _resolved(n: int) -> str:
-    width = 100 * (expected_width(n) or 0)
+    width = 100 * expected_width(n)
     return f"±{width:.0f} %" if width >= 2 else f"±{width:.1f} %"
 
 
-def expected_width(n: int) -> float | None:
-    """Return the expected half width of a ratio's interval as a share of it; None for n < 2."""
-    if n < 2:
-        return None
+def expected_width(n: int) -> float:
+    """Return the expected half width of the interval of a ratio, as a share of it."""
     return WIDTHS.get(n) or WIDTHS[LARGEST] * sqrt(LARGEST / n)

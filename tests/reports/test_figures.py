@@ -14,10 +14,10 @@ from hpc_train.reports.figures import FIGURES, figures
 from hpc_train.reports.figures.canvas import heading_lines
 from hpc_train.reports.figures.plot_data import Measured, plot_data_of
 from hpc_train.runs.expected_runs import ExpectedStudy
+from hpc_train.scaling.measurements import node_frame
 from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
-from hpc_train.scaling.step_times import node_frame
 from tests.reports.finished import finished
 from tests.reports.measured import fitted, measured, node_times
 

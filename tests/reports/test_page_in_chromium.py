@@ -11,9 +11,9 @@ from hpc_train.reports.figures import MAIN, figures
 from hpc_train.reports.figures.plot_data import Measured
 from hpc_train.reports.formats.page.render import render
 from hpc_train.reports.report import Figure
+from hpc_train.scaling.measurements import node_frame
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
-from hpc_train.scaling.step_times import node_frame
 from tests.reports.chromium import Tab
 from tests.reports.finished import finished
 from tests.reports.whole import WORDS, whole

@@ -20,10 +20,10 @@ from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.tables import with_laws
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
+from hpc_train.scaling.measurements import node_frame
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.scaling_fits import fits
 from hpc_train.scaling.speedup import speedup_frame
-from hpc_train.scaling.step_times import node_frame
 from tests.scaling.studies import expected, foreign, rate, record, steps, study
 
 FORMATS: tuple[ModuleType, ...] = (text, markdown, render, csv_table, json_report)

@@ -79,7 +79,7 @@ def test_speed_beside_quality() -> None:
     assert samples_to_target(seen, quality, 0.9) is None
     assert statistical_efficiency(200.0, 250.0) == 0.8
     assert statistical_efficiency(200.0, None) is None
-    assert time_to_accuracy(200.0, 50.0, 3.0, 2.0) == 9.0
+    assert time_to_accuracy(200.0, 50.0, 5.0) == 9.0
     assert time_to_accuracy(None, 50.0) is None
 
 
@@ -91,7 +91,7 @@ def test_speed_beside_quality() -> None:
         (lambda: karp_flatt(1.0, 1.0), "q of Karp and Flatt must be a finite number above 1"),
         (lambda: hours_per_million(8.0, 0.0), "a rate must be"),
         (lambda: samples_to_target([1.0], [], 1.0), "0 evaluations at 1 numbers"),
-        (lambda: time_to_accuracy(1.0, 1.0, -1.0), "the time of evaluation must be 0 or more"),
+        (lambda: time_to_accuracy(1.0, 1.0, -1.0), "the time of start-up must be 0 or more"),
     ],
 )
 def test_what_is_not_defined_is_refused(wrong: Callable[[], object], said: str) -> None:

@@ -138,10 +138,10 @@ def in_order(value: float, low: float | None, high: float | None) -> None:
     assert high is None or value * (1 - 1e-12) <= high <= MOST
 
 
-@given(anything, anything, anything, anything)
-def test_time_to_a_quality(samples: float, rate: float, evaluation: float, start: float) -> None:
+@given(anything, anything, anything)
+def test_time_to_a_quality(samples: float, rate: float, start: float) -> None:
     try:
-        found = time_to_accuracy(samples, rate, evaluation, start)
+        found = time_to_accuracy(samples, rate, start)
     except ReportError:
         found = None
     assert found is None or 0 <= found <= MOST

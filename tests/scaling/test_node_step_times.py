@@ -6,7 +6,7 @@ import pandas as pd
 
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record
-from hpc_train.scaling.step_times import node_frame
+from hpc_train.scaling.measurements import node_frame
 from tests.scaling.studies import expected, record, steps, study
 
 # Ranks 0 and 1 are on n1, rank 2 and 3 on n2.

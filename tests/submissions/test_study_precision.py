@@ -38,23 +38,3 @@ def test_what_repetitions_resolve(repetitions: int, text: str) -> None:
     (line,) = said("{nodes: [1, 2, 4, 8, 16, 32]}", f"repetitions={repetitions}")
     assert line.startswith(text)
     assert line.endswith(text[-1]) or repetitions == 1
-
-
-def test_profiled_steps_that_are_measured() -> None:
-    path = Path("train.yaml")
-    path.write_text(
-        "name: s\njob:\n  command: [python, -m, hpc_train.trainer.train, --batch-size, '8']\n"
-        "  trainer: {profile_steps: 3}\n  launcher: torchrun\n"
-        "axes: {tasks_per_node: [1, 2]}\nscaling: weak\n"
-    )
-
-    def warned(*settings: str, said: str = "steps 3 to 5 are profiled") -> bool:
-        request = Request(path=path, site="local", overrides=tuple(map(parse_setting, settings)))
-        return any(said in line for line in preview(prepare(request)))
-
-    assert not warned()  # the default excludes ten
-    assert warned("warmup.steps=4")
-    assert not warned("warmup.steps=5")
-    assert not warned("profile_steps=0")
-    one = ("profile_steps=1", "warmup.steps=2")
-    assert warned(*one, said="step 3 is profiled and slower")
