@@ -115,7 +115,7 @@ def _limit(text: str | None, option: str, example: str) -> float | None:
     try:
         if option == "--deadline":
             return float(Duration.parse(text))
-        hours = float(re.sub(r"(?i)\s*(gpu-?h(ours)?|h)$", "", text.strip()))
+        hours = float(re.sub(r"(?i)(gpu-?h(ours)?|h)$", "", text.strip()))
     except ValueError:
         hours = 0.0
     if not 0 < hours < float("inf"):

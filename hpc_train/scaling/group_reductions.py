@@ -85,8 +85,10 @@ class Moments(NamedTuple):
 
 
 def moments(values: Floats, groups: Ints, size: int) -> Moments:
-    """Return the moments of the values that are not NaN; deviations are squared, never the "
-    "values."""
+    """Return the moments of the values that are not NaN.
+
+    Deviations are squared, never the values.
+    """
     places = np.flatnonzero(~np.isnan(values))
     values, groups = values[places], groups[places]
     if not len(values):
@@ -140,7 +142,7 @@ def filled(code: Ints, *groups: Ints) -> Ints:
     """Replace a missing level (-1) by the most frequent one of its first group, else the next."""
     for group in groups:
         pairs = pd.DataFrame({"group": group, "code": code})
-        known = pairs[code >= 0].value_counts().rename("n").reset_index()
+        known = pairs[code >= 0].value_counts().reset_index(name="n")
         # Of several, the first one.
         known = known.sort_values(["n", "code"], ascending=[False, True]).drop_duplicates("group")
         best = pairs["group"].map(known.set_index("group")["code"]).fillna(-1)

@@ -45,12 +45,10 @@ def test_the_core_works_without_the_extras(tmp_path: Path) -> None:
     ("package", "case"),
     [
         ("matplotlib", Case("report steps.log", "hpctrain: hpctrain report needs matplotlib; ")),
-        # The import fails within another package.
-        ("numpy", Case("report steps.log", "hpctrain: this command needs numpy; install it: ")),
         # It is refused before a log is read.
         ("pyarrow", Case("report none -o r.parquet", "hpctrain: Parquet needs pyarrow; install ")),
     ],
-    ids=["matplotlib", "numpy", "pyarrow"],
+    ids=["matplotlib", "pyarrow"],
 )
 def test_only_what_is_missing_is_named(package: str, case: Case, tmp_path: Path) -> None:
     (tmp_path / "steps.log").write_text(STEPS)

@@ -182,9 +182,10 @@ def in_tables(report: Report, forms: dict[str, str], heading: str, text: str) ->
     columns = [" ".join(column.heading.split()) for column in report.tables[0].columns]
     place = next(i for i, words in enumerate(columns) if words.partition(" [95 %]")[0] == heading)
     assert report.tables[0].rows[-1][place].text == text
-    for form in ("text", "markdown", "latex", "html"):
-        assert text.replace("%", r"\%" if form == "latex" else "%") in forms[form], form
-        words = re.sub(r"<[^>]+>|\\\\?|[{}$&|]", " ", forms[form])
+    # LaTeX has the columns that fit on its page.
+    for form in ("text", "markdown", "html"):
+        assert text in forms[form], form
+        words = re.sub(r"<[^>]+>|[&|]", " ", forms[form])
         for word in heading.replace("[", "").replace("]", "").split():
             assert word.strip("()") in words, (form, word)
 
