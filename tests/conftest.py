@@ -18,11 +18,7 @@ from hypothesis import HealthCheck, settings
 from hpc_train.lab.slurm_programs import VARIABLE, chosen_prefix, program_folders, search_path
 from hpc_train.sites import search
 from hpc_train.sites.detection import find_scheduler
-from tests.processes import (
-    WITH_A_LAB,
-    pytest_xdist_make_scheduler,
-    pytest_xdist_setupnodes,
-)
+from tests.processes import WITH_A_LAB, pytest_xdist_make_scheduler, pytest_xdist_setupnodes
 
 __all__ = ["pytest_xdist_make_scheduler", "pytest_xdist_setupnodes"]
 

@@ -144,12 +144,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     import datetime
 
     from hpc_train.cli.output import busy, say
-    from hpc_train.machine.smoke_job import (
-        read_smoke,
-        same_kind,
-        save_result,
-        write_smoke_job,
-    )
+    from hpc_train.machine.smoke_job import read_smoke, same_kind, save_result, write_smoke_job
 
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         file = write_smoke_job(Path(folder))

@@ -29,14 +29,7 @@ from hpc_train.hosts.run_on_hosts import (
     report_of,
     stop,
 )
-from hpc_train.hosts.transport import (
-    HOSTS_FILE,
-    Answer,
-    StartedHosts,
-    at_once,
-    call,
-    read_hosts,
-)
+from hpc_train.hosts.transport import HOSTS_FILE, Answer, StartedHosts, at_once, call, read_hosts
 from hpc_train.plans.plan import JobVar, LaunchPlan, Text
 from hpc_train.runs.executor import Executor, ExecutorOptions
 from hpc_train.runs.json_files import write_file

@@ -10,13 +10,7 @@ from pathlib import Path
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.logs.collect import logs_of
 from hpc_train.logs.event_file import is_event_file
-from hpc_train.logs.log_file import (
-    NAMES,
-    event_files,
-    log_files,
-    rank_of,
-    readable,
-)
+from hpc_train.logs.log_file import NAMES, event_files, log_files, rank_of, readable
 from hpc_train.logs.pattern_suggestions import suggested_for
 from hpc_train.logs.read_log import Log, ParseStats
 

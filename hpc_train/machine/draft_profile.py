@@ -16,13 +16,7 @@ from hpc_train.machine.probe_job import NodeKind, NodeShape, kinds_of, shape
 from hpc_train.plans.node_topology import nearest_nics
 from hpc_train.sites.partition import Arch
 from hpc_train.sites.profile import SCHEMA
-from hpc_train.slurm.live_cluster import (
-    Cluster,
-    LiveNode,
-    LivePartition,
-    LiveQos,
-    Mpi,
-)
+from hpc_train.slurm.live_cluster import Cluster, LiveNode, LivePartition, LiveQos, Mpi
 
 
 def heading(name: str, date: str, description: str, ask: str, source: str) -> Iterator[str]:

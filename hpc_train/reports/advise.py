@@ -14,12 +14,7 @@ from msgspec.structs import replace
 
 from hpc_train.advice.advice import Advice, MeasuredStep
 from hpc_train.advice.machine import MOST_RANKS, MachineSize, machine_of
-from hpc_train.advice.program import (
-    completed,
-    parse_condition,
-    program_identity,
-    program_of,
-)
+from hpc_train.advice.program import completed, parse_condition, program_identity, program_of
 from hpc_train.advice.question import Question
 from hpc_train.advice.step_time import batch_of, model_flops_utilisation
 from hpc_train.advice.verdicts import advise

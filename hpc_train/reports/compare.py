@@ -17,12 +17,7 @@ from hpc_train.base.metrics import BASES
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.caveats import MEANING, implausible_of_side, implausible_ratios, sides_apart
 from hpc_train.reports.gates import quality_lost
-from hpc_train.reports.point_and_series_names import (
-    counted,
-    names,
-    series_heading,
-    short_series,
-)
+from hpc_train.reports.point_and_series_names import counted, names, series_heading, short_series
 from hpc_train.reports.points_table import as_it_is, ratio_record
 from hpc_train.reports.report import CAVEATS, OK, Column, Report, ReportTable, Shown, table_of
 from hpc_train.reports.report_inputs import report_inputs

@@ -40,12 +40,7 @@ from hpc_train.logs.pattern_suggestions import suggested_for
 from hpc_train.logs.read_log import GUESSING, ParseStats, Wanted
 from hpc_train.logs.record import RESULTS, Record
 from hpc_train.logs.record_file import read_record_file
-from hpc_train.nccl.transport import (
-    NetworkOf,
-    run_transport,
-    site_network,
-    transport_notes,
-)
+from hpc_train.nccl.transport import NetworkOf, run_transport, site_network, transport_notes
 from hpc_train.reports.read_report_options import without
 from hpc_train.reports.study_runs import study_runs
 from hpc_train.runs.conditions import conditions_of

@@ -37,13 +37,7 @@ from hpc_train.sagemaker.aws_client import (
     region_of,
 )
 from hpc_train.sagemaker.job_reports import JobId
-from hpc_train.sagemaker.training_job import (
-    CODE_FILE,
-    MARK,
-    SCRIPT_FILE,
-    section_of,
-    training_job,
-)
+from hpc_train.sagemaker.training_job import CODE_FILE, MARK, SCRIPT_FILE, section_of, training_job
 from hpc_train.sites.profile import SourcedSite
 
 _TAKEN = "ResourceInUse"

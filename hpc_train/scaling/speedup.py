@@ -30,10 +30,7 @@ from hpc_train.scaling.confidence_intervals import (
     noise_limit,
     welch,
 )
-from hpc_train.scaling.efficiency_and_cost_formulas import (
-    doubling_efficiency,
-    karp_flatt,
-)
+from hpc_train.scaling.efficiency_and_cost_formulas import doubling_efficiency, karp_flatt
 from hpc_train.scaling.group_reductions import NAN, Floats, Ints, Mask, Moments, moments
 from hpc_train.scaling.points import (
     KEY,

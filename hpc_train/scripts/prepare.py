@@ -12,10 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from hpc_train.base.data_folders import template_path
-from hpc_train.base.errors import (
-    PlanError,
-    StrategyError,
-)
+from hpc_train.base.errors import PlanError, StrategyError
 from hpc_train.base.files import is_regular, read_regular
 from hpc_train.base.registry import BUILT_IN, resolve
 from hpc_train.base.shell import read_commands

@@ -11,10 +11,7 @@ import msgspec
 
 from hpc_train.base.errors import SpecError
 from hpc_train.base.value import encode_unit
-from hpc_train.base.variable_names_and_secrets import (
-    looks_secret,
-    secret_form,
-)
+from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
 from hpc_train.jobs.job import SourcedJob
 from hpc_train.plans.plan import LaunchPlan
 

@@ -22,12 +22,7 @@ from hpc_train.base.units import LARGEST_MIB, Duration, Memory
 from hpc_train.base.value import Value
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import Detect
-from hpc_train.sites.search import (
-    FAMILIES,
-    layer_of,
-    profiles_with,
-    search_path,
-)
+from hpc_train.sites.search import FAMILIES, layer_of, profiles_with, search_path
 from hpc_train.version import VERSION
 
 # Files by which a scheduler is found. The packages of SchedMD and the distributions, sackd and

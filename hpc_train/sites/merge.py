@@ -10,12 +10,7 @@ from typing import Any, NamedTuple
 from hpc_train.base.errors import SiteProfileError, nearest, newer_version
 from hpc_train.base.yamlfile import join, lookup, read
 from hpc_train.sites.profile import SCHEMA
-from hpc_train.sites.search import (
-    files_named,
-    label_of,
-    profile_files,
-    without_links,
-)
+from hpc_train.sites.search import files_named, label_of, profile_files, without_links
 
 BY_NAME = ("partitions", "qos")
 APPENDED = ("env_blocks", "sources")

@@ -23,13 +23,7 @@ from hpc_train.runs.run_states import is_ending, nested_report
 from hpc_train.runs.submission_file import mark, status_of, write
 from hpc_train.sites.profile import SourcedSite
 from hpc_train.slurm.job_states import MARK, job_reports, search
-from hpc_train.slurm.sbatch import (
-    Sbatch,
-    SbatchCall,
-    allocation,
-    batches,
-    call_sbatch,
-)
+from hpc_train.slurm.sbatch import Sbatch, SbatchCall, allocation, batches, call_sbatch
 from hpc_train.slurm.slurm_commands import call_slurm, notices
 
 ALLOCATIONS = ".allocations"

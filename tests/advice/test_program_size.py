@@ -8,11 +8,7 @@ from typing import Any, get_args
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-from hpc_train.advice.program import (
-    RESNET50_PARAMETERS,
-    gpt_flops,
-    gpt_parameters,
-)
+from hpc_train.advice.program import RESNET50_PARAMETERS, gpt_flops, gpt_parameters
 from hpc_train.jobs.strategies import (
     GPT_SHAPES,
     SCHEDULES,

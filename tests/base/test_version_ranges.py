@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_train.base.value import (
-    GdrLevel,
-    NodeBounds,
-    Version,
-    VersionBounds,
-    parts,
-    within,
-)
+from hpc_train.base.value import GdrLevel, NodeBounds, Version, VersionBounds, parts, within
 
 NUMBERS = st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple)
 

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_train.diagnosis.waits import (
-    CollectiveReader,
-    Hang,
-    Progress,
-    Wait,
-    explain_hang,
-    listed,
-)
+from hpc_train.diagnosis.waits import CollectiveReader, Hang, Progress, Wait, explain_hang, listed
 from hpc_train.logs.line import Line
 
 WAIT = (

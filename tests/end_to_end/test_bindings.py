@@ -12,12 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.lab import state_file
-from tests.end_to_end.daemons import (
-    kill_slurmd,
-    start_controller,
-    start_slurmd,
-    stop_controller,
-)
+from tests.end_to_end.daemons import kill_slurmd, start_controller, start_slurmd, stop_controller
 from tests.end_to_end.user import User
 
 pytestmark = [

@@ -15,9 +15,7 @@ import pytest
 
 from hpc_train.base.extras import EXTRAS
 from tests.project import installed
-from tests.project.core_commands import (
-    ROOT,
-)
+from tests.project.core_commands import ROOT
 
 pytestmark = pytest.mark.process
 

@@ -6,13 +6,7 @@ import pytest
 
 from hpc_train.jobs.study import Gates, Regression
 from hpc_train.reports.formats import json_report, text
-from hpc_train.reports.gates import (
-    GateInputs,
-    open_checks,
-    sentence,
-    verdicts,
-    verdicts_of,
-)
+from hpc_train.reports.gates import GateInputs, open_checks, sentence, verdicts, verdicts_of
 from hpc_train.reports.report import GateResult
 from tests.reports.finished import report
 

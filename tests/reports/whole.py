@@ -7,15 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.reports.report import (
-    Cell,
-    Column,
-    Fact,
-    Figure,
-    Report,
-    ReportTable,
-    RunDetail,
-)
+from hpc_train.reports.report import Cell, Column, Fact, Figure, Report, ReportTable, RunDetail
 from tests.reports.finished import HOSTILE, report
 
 # What each of them would do in a page that does not show it as text.

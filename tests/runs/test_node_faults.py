@@ -9,14 +9,7 @@ import msgspec
 import pytest
 
 from hpc_train.runs.nodes import bad_nodes, node_faults
-from hpc_train.runs.run import (
-    Failure,
-    JobStart,
-    JobState,
-    JobStatus,
-    Run,
-    RunFolder,
-)
+from hpc_train.runs.run import Failure, JobStart, JobState, JobStatus, Run, RunFolder
 
 NOW = 1e9
 DAY_S = 86400.0

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hpc_train.base.errors import ReportError
-from hpc_train.scaling.confidence_intervals import (
-    harmonic_means,
-    means,
-    ratio_interval,
-    students_t,
-)
+from hpc_train.scaling.confidence_intervals import harmonic_means, means, ratio_interval, students_t
 from hpc_train.scaling.group_reductions import Moments
 
 samples = st.lists(st.floats(1, 100), min_size=2, max_size=8).filter(

@@ -23,11 +23,7 @@ import pytest
 from moto.core.exceptions import JsonRESTError
 from moto.core.responses import EmptyResult
 from moto.moto_api._internal.models import moto_api_backend
-from moto.sagemaker.models import (
-    FakeTrainingJob,
-    SageMakerModelBackend,
-    sagemaker_backends,
-)
+from moto.sagemaker.models import FakeTrainingJob, SageMakerModelBackend, sagemaker_backends
 from moto.sagemaker.responses import SageMakerResponse
 from moto.server import ThreadedMotoServer
 

@@ -11,13 +11,7 @@ from hpc_train.base.data_folders import profile_folder
 from hpc_train.base.errors import SiteProfileError
 from hpc_train.sites.load import load_site
 from hpc_train.sites.merge import Part, overlay
-from tests.sites.operators_jobs import (
-    FOLDER,
-    comparisons,
-    not_found,
-    read_table,
-    script_of,
-)
+from tests.sites.operators_jobs import FOLDER, comparisons, not_found, read_table, script_of
 
 TABLES = comparisons()
 # A shorter text would be found in any script.

@@ -15,12 +15,7 @@ from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.sites.profile import Limits
 from hpc_train.slurm import sbatch as sbatch_module
 from hpc_train.slurm.executor import SlurmExecutor, submit_batches
-from hpc_train.slurm.sbatch import (
-    Sbatch,
-    allocation,
-    batches,
-    call_sbatch,
-)
+from hpc_train.slurm.sbatch import Sbatch, allocation, batches, call_sbatch
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.slurm.made import runs, submission
 

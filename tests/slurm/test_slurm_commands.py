@@ -9,12 +9,7 @@ import pytest
 
 from hpc_train.base.processes import Finished
 from hpc_train.runs.run import SlurmEndpoint
-from hpc_train.slurm.slurm_commands import (
-    broken_nodes,
-    call_slurm,
-    transient,
-    unanswered,
-)
+from hpc_train.slurm.slurm_commands import broken_nodes, call_slurm, transient, unanswered
 from tests.cases import cases
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
 

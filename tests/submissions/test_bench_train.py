@@ -10,14 +10,7 @@ from hpc_train.base.data_folders import strategies_study
 from hpc_train.base.errors import PlanError
 from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.sites.load import Machine
-from hpc_train.submissions.bench import (
-    MOST_STEPS,
-    Probe,
-    probe,
-    sizes,
-    steps_in,
-    train_overrides,
-)
+from hpc_train.submissions.bench import MOST_STEPS, Probe, probe, sizes, steps_in, train_overrides
 
 PROBE = Probe(start=5.0, step=0.1)
 

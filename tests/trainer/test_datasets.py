@@ -9,14 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hpc_train.trainer import WorkloadError  # noqa: E402
-from hpc_train.trainer.datasets import (  # noqa: E402
-    FOLDER,
-    TEST,
-    TRAIN,
-    Images,
-    load_data,
-    read_cifar,
-)
+from hpc_train.trainer.datasets import FOLDER, TEST, TRAIN, Images, load_data, read_cifar  # noqa: E402
 from hpc_train.trainer.process_group import launcher_of  # noqa: E402
 from hpc_train.trainer.training_loop import Loader, Order, Place  # noqa: E402
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.jobs.collectives import COLLECTIVES, message_of
-from hpc_train.trainer.collectives.sweep import (
-    NcclTestsTable,
-    Placement,
-    RankDevice,
-    fitted,
-    head,
-)
+from hpc_train.trainer.collectives.sweep import NcclTestsTable, Placement, RankDevice, fitted, head
 from tests.logs.parse_text import parse
 
 

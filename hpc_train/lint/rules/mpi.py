@@ -11,10 +11,7 @@ from hpc_train.base.value import older
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.header import other_system
-from hpc_train.lint.script import (
-    JobScript,
-    rank_launches,
-)
+from hpc_train.lint.script import JobScript, rank_launches
 
 _BINDING = ("--bind-to", "--map-by", "-bind-to", "-map-by", "--rankfile", "-rf", "--cpu-set")
 OTHER_MPI = re.compile(r"\b(impi|intel-?mpi|mpich|mvapich2?|hydra)\b|I_MPI_", re.IGNORECASE)

@@ -10,13 +10,7 @@ from hpc_train.base.shell import depends, repeats
 from hpc_train.lint.directives import gpu_count
 from hpc_train.lint.launches import Assignment, LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.script import (
-    JobScript,
-    flag_number,
-    nodes_of,
-    rank_launches,
-    torchruns,
-)
+from hpc_train.lint.script import JobScript, flag_number, nodes_of, rank_launches, torchruns
 from hpc_train.sites.batch_system import find_batch_system
 
 _SET_BY_TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK")

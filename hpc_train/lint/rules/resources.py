@@ -10,10 +10,7 @@ from hpc_train.base.slurm_options import gres
 from hpc_train.lint.directives import RequestedResources, is_unknown
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.script import (
-    rank_launches,
-    tasks_of,
-)
+from hpc_train.lint.script import rank_launches, tasks_of
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 

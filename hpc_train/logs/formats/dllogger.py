@@ -13,13 +13,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.logs.formats.base import Coded, Hit, RunningStep, Unreadable
-from hpc_train.logs.formats.number import (
-    NUMBER,
-    finite,
-    number,
-    scan_object,
-    whole,
-)
+from hpc_train.logs.formats.number import NUMBER, finite, number, scan_object, whole
 from hpc_train.logs.line import Line
 
 # `LOG Wed May  1 10:00:00 2024 - (0, 14) ..` is the variant of AWS's examples for Neuron.
