@@ -14,16 +14,16 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 428,
-    "lines of modules": 90_870,
-    "modules with a single importer": 91,
+    "modules": 395,
+    "lines of modules": 82_978,
+    "modules with a single importer": 77,
     "per cent of lines that are imports": 6.7,
-    "imports inside functions": 386,
-    "value classes": 518,
-    "lines of tests": 69_559,
-    "test files": 464,
-    "words of docs": 66_750,
-    "lines of templates": 1_000,
+    "imports inside functions": 359,
+    "value classes": 473,
+    "lines of tests": 67_760,
+    "test files": 457,
+    "words of docs": 65_340,
+    "lines of templates": 993,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
