@@ -20,13 +20,17 @@ from hpc_train.runs.expected_runs import ExpectedRun
 # Each unknown name is compared with all known ones, and is named in the report.
 _MOST_COLUMNS = 1000
 ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run", "spread", "count"]
+STEPS_PER_SECOND = "steps/s"
 _ALLOWED = (
     f"allowed: {', '.join(vocabulary.KNOWN)}; a new axis needs a name that is not similar to these"
 )
 
 
 class TableColumn(NamedTuple):
-    """Kind, name and unit of a column; `assumed` is what was assumed of its meaning."""
+    """Kind, name and unit of a column; `assumed` is what was assumed of its meaning.
+
+    A rate of steps has the name `step_time`, and the unit `STEPS_PER_SECOND`.
+    """
 
     kind: ColumnKind
     name: str
@@ -90,9 +94,9 @@ def _is_needless(name: str, words: Set[str]) -> bool:
     `runtime_min` is in minutes, unless there is `runtime_max` as well.
     """
     extreme = name.lower().endswith("_min") and f"{name.lower()[:-3]}max" in words
-    return extreme or not words.isdisjoint(
-        vocabulary.UNAMBIGUOUS.get(vocabulary.plain_name(name), ())
-    )
+    word = vocabulary.plain_name(name)
+    of_steps = word in vocabulary.RATES_OF_STEPS and "step_time" in words
+    return extreme or of_steps or not words.isdisjoint(vocabulary.UNAMBIGUOUS.get(word, ()))
 
 
 def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: str) -> None:
@@ -117,6 +121,9 @@ def _column(name: str, where: str) -> TableColumn:
         if meaning == "time_to_train" and factor < 1:
             meaning, said = "step_time", "the time of a step"
         return TableColumn("measure", meaning, factor, unit, f"{name!r} as {said}")
+    if word in vocabulary.RATES_OF_STEPS:
+        assumed = f"{name!r} as steps/s of the whole job"
+        return TableColumn("measure", "step_time", 1.0, STEPS_PER_SECOND, assumed)
     measure, _, ending = word.rpartition("_")
     of_measure = vocabulary.plain_name(measure) in (*vocabulary.MEASURES, *vocabulary.ASSUMED)
     if word in vocabulary.SPREADS or (ending in vocabulary.SPREADS and of_measure):

@@ -20,6 +20,7 @@ from hpc_train.foreign.csv_table import PREFIXED, ResultTable
 from hpc_train.foreign.header import (
     LABEL,
     REPETITION,
+    STEPS_PER_SECOND,
     TableColumn,
     columns,
     declared_scaling,
@@ -286,6 +287,8 @@ def _summed_up(row: _Row) -> list[dict[str, float]]:
     deviation = row.spreads.get(name, 0.0)
     for column, text in islice(columns.items(), 1):
         deviation = row.parsed(column, partial(number, text, "1")) * results[0].factor
+        if results[0].unit == STEPS_PER_SECOND:
+            deviation *= row.values[name] ** 2
         if column.rpartition("_")[2] in ("sem", "stderr"):
             deviation *= number_of_runs**0.5
     scores = [NormalDist().inv_cdf((n + 0.5) / number_of_runs) for n in range(number_of_runs)]
@@ -326,7 +329,10 @@ def _add(row: _Row, column: TableColumn, text: str) -> None:
         mean, spread = _mean_and_spread(text)
         row.values[name] = value_of(column, mean)
         row.results.append(column)
-        if spread:
+        if spread and column.unit == STEPS_PER_SECOND:
+            # d(1/x) = dx/x²
+            row.spreads[name] = number(spread, column.unit) * row.values[name] ** 2
+        elif spread:
             row.spreads[name] = _in_ours(column, spread)
     else:
         row.texts[column] = text
@@ -434,6 +440,9 @@ def _in_ours(column: TableColumn, text: str) -> float:
         ValueError: it is no number.
     """
     name = column.name
+    if column.unit == STEPS_PER_SECOND:
+        steps_per_second = number(text, column.unit)
+        return 1 / steps_per_second if steps_per_second else 0.0
     ours = UNITS.get(PER_GPU.get(name, name), "s")
     if ours == "s" and (seconds := _clock(text, in_hours=column.unit[:1] == "h")) is not None:
         return seconds

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hpc_train.base.errors import HpcTrainError, ReportError, UnknownNameError
+from hpc_train.base.errors import HpcTrainError, ReportError
 from hpc_train.base.files import is_folder, is_regular, sha256_of
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression
@@ -58,7 +58,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     from hpc_train.scaling.split_series import separated
     from hpc_train.scaling.strategy_comparison import strategy_rows
 
-    study, records = with_site_gates(inputs, options), inputs.records
+    study, records = _with_options(inputs.study, options), inputs.records
     runs, notes = separated(run_frame(study, records), study)
     runs = with_implausible(runs)
     study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
@@ -180,68 +180,22 @@ RULE_WORDS = {
     "counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the job "
     "script."
 }
-SITE_UNKNOWN = "The gates and the network of the site are not known: {why}."
 
 
-def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStudy:
-    """Return the study with options, and the gates of its site.
-
-    The command line takes precedence over the study, and the study over the site.
-    """
-    of_site, unknown = site_gates(inputs.own)
-    study = msgspec.structs.replace(
-        inputs.study,
-        site_unknown=inputs.study.site_unknown or unknown,
-        allow_mixed=options.allow_mixed or inputs.study.allow_mixed,
-    )
-    gates = merged_gates(study.gates, of_site)
+def _with_options(study: ExpectedStudy, options: ReportOptions) -> ExpectedStudy:
+    """Return the study with the options, which take precedence over it, and its rule applied."""
+    gates = study.gates
+    if gates.rule:
+        stated = msgspec.structs.asdict(gates).items()
+        gates = msgspec.structs.replace(
+            RULES[gates.rule], **{name: value for name, value in stated if value is not None}
+        )
     if options.against is not None:
         tolerance = gates.regression.tolerance if gates.regression else 0.05
         regression = Regression(against=options.against, tolerance=tolerance)
         gates = msgspec.structs.replace(gates, regression=regression)
-    return msgspec.structs.replace(study, gates=gates)
-
-
-def site_gates(own: Sequence[Run]) -> tuple[Gates, str]:
-    """Return the gates of the runs' sites, if they are equal, and else why they are not known.
-
-    A profile may have been removed since: this is not an error here, but it must differ from a site
-    without gates.
-    """
-    # Foreign logs need no profiles.
-    from hpc_train.sites.load import load_site
-
-    places = sorted(
-        {
-            (run.manifest.plan.site, str(run.manifest.provenance.get("profile", "")))
-            for run in own
-            if run.manifest
-        }
-    )
-    if own and not places:
-        return Gates(), f"run.json of {own[0].folder.run_id} cannot be read"
-    found = []
-    for name, file in places:
-        try:
-            found.append(load_site(file if is_regular(Path(file)) else name).value.report.gates)
-        except UnknownNameError:
-            return Gates(), f"there is no profile {name} on the search path"
-        except HpcTrainError as failure:
-            return Gates(), f"{name}: {failure.message}"
-    if any(gates != found[0] for gates in found):
-        names = ", ".join(f"{name} ({file})" for name, file in places)
-        return Gates(), f"the runs are from several sites with different gates: {names}"
-    return found[0] if found else Gates(), ""
-
-
-def merged_gates(*layers: Gates) -> Gates:
-    """Return the gates of several layers, in order of precedence; a rule follows its layer."""
-    values: dict[str, Any] = {}
-    for layer in layers:
-        for gates in (layer, RULES[layer.rule] if layer.rule else Gates()):
-            stated = msgspec.structs.asdict(gates).items()
-            values = {**{name: v for name, v in stated if v is not None}, **values}
-    return Gates(**values)
+    allowed = options.allow_mixed or study.allow_mixed
+    return msgspec.structs.replace(study, gates=gates, allow_mixed=allowed)
 
 
 def _with_gate_results(
@@ -259,8 +213,6 @@ def _with_gate_results(
 
     (runs, points), study = tables, inputs.study
     notes = [RULE_WORDS[study.gates.rule]] if study.gates.rule else []
-    if study.site_unknown:
-        notes.append(SITE_UNKNOWN.format(why=study.site_unknown))
     changes: list[dict[str, Any]] = []
     implausible: tuple[str, ...] = ()
     unknown = ""
@@ -278,7 +230,6 @@ def _with_gate_results(
         scripts=(len(inputs.own), sum(is_regular(run.folder.script) for run in inputs.own)),
         busbw=largest_busbw(inputs.records) if study.gates.busbw else {},
         runs=tuple(plain_rows(runs[[name for name in OF_RUN if name in runs]])),
-        site_unknown=study.site_unknown,
         changes=tuple(changes),
         implausible=implausible,
         reference_unknown=unknown,

@@ -30,7 +30,7 @@ from hpc_train.scaling.run_flags import IMPLAUSIBLE, LOSS_LOST, FlagCode
 
 # 2 x 0.75 may differ from 1.5 by rounding.
 _ROUNDING = 1e-9
-WHOLE, SITE, REFERENCE = "the study", "gates of the site", "reference of the regression gate"
+WHOLE, REFERENCE = "the study", "reference of the regression gate"
 NOTHING = "not decided at any point"
 GATES = tuple(name for name in Gates.__struct_fields__ if name != "rule")
 _SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
@@ -57,8 +57,7 @@ class GateInputs(NamedTuple):
 
     `scripts`: number of runs, and of runs with a script. `busbw`: GB/s by run. `runs`: rows of the
     runs, with the columns OF_RUN. `changes`: rows of a comparison with `against`, whose values
-    the lines `implausible` are on. `site_unknown`: why the site's gates are not known,
-    `reference_unknown`: why there are no `changes`.
+    the lines `implausible` are on. `reference_unknown`: why there are no `changes`.
     """
 
     scripts: tuple[int, int] = (0, 0)
@@ -66,7 +65,6 @@ class GateInputs(NamedTuple):
     runs: tuple[Row, ...] = ()
     changes: tuple[Row, ...] = ()
     implausible: tuple[str, ...] = ()
-    site_unknown: str = ""
     reference_unknown: str = ""
 
 
@@ -102,8 +100,6 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
         *_regressions(gates, known.changes, known.reference_unknown),
         *_quality(gates, points, known.runs),
     ]
-    if known.site_unknown:
-        found.append(_result("site", SITE, "error", known.site_unknown))
     if gates.plausible is not False:
         found += _plausible(points)
     if gates.plausible is not False and gates.regression is not None:

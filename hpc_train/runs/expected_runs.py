@@ -77,10 +77,10 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     """The requested study; `scaling` is None if it was not declared.
 
     `allow_mixed` names the conditions that a person allowed to differ within a series.
-    `site_unknown` is the reason why the gates of the site are unknown. `batch` are the samples of a
-    step that a person stated: of all ranks, of each if `scaling` is weak. `asked` are the words
-    that a next command repeats. `guessed` says which logs the generic parser read, with an example.
-    `assumed` is how ambiguous headings and cells of a table were read. `refused` points cannot run.
+    `batch` are the samples of a step that a person stated: of all ranks, of each if `scaling` is
+    weak. `asked` are the words that a next command repeats. `guessed` says which logs the generic
+    parser read, with an example. `assumed` is how ambiguous headings and cells of a table were
+    read. `refused` points cannot run.
     """
 
     name: str
@@ -91,7 +91,6 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     gates: Gates
     notes: tuple[str, ...] = ()
     allow_mixed: tuple[str, ...] = ()
-    site_unknown: str = ""
     batch: float | None = None
     asked: str = ""
     guessed: str = ""

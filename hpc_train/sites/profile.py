@@ -18,7 +18,6 @@ from hpc_train.jobs.job import (
     OneLine,
     OneWord,
 )
-from hpc_train.jobs.study import Gates
 from hpc_train.sites.partition import (
     Arch,
     EnvBlock,
@@ -332,14 +331,6 @@ class Tests(Value, frozen=True, kw_only=True):
     expect: Annotated[tuple[Expected, ...], Meta(description="Results of smoke jobs.")] = ()
 
 
-class Reporting(Value, frozen=True, kw_only=True):
-    """Requirements of the site for a scaling report."""
-
-    gates: Annotated[Gates, Meta(description="Of `report --check`; those of a study win.")] = (
-        Gates()
-    )
-
-
 class SiteProfile(Value, frozen=True, kw_only=True):
     """One site, as sysadmins write it in site_profiles/NAME.yaml."""
 
@@ -455,7 +446,6 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         Preflight | None, Meta(description="Checks of the nodes before the ranks start.")
     ] = None
     tests: Annotated[Tests | None, Meta(description="Test results of the site.")] = None
-    report: Annotated[Reporting, Meta(description="Gates for reports.")] = Reporting()
 
 
 SourcedSite = Sourced[SiteProfile]

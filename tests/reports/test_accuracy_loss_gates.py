@@ -95,13 +95,6 @@ def test_a_point_without_the_accuracy_that_its_baseline_has_is_named() -> None:
     assert said(run(1, None), run(2, 0.9)) == []
 
 
-def test_a_site_whose_gates_are_not_known_is_not_met() -> None:
-    found = verdicts(Gates(), [point(1)], GateInputs(site_unknown="lab: no such profile"))
-    outcomes = [(v.gate, v.outcome) for v in found]
-    assert outcomes == [("site", "error"), ("plausible", "met"), ("missing", "met")]
-    assert "lab: no such profile" in found[0].reason
-
-
 def test_a_small_limit_allows_only_a_small_rise_of_a_small_loss() -> None:
     gates = Gates(loss=0.01)
     sizes = ("4 GPUs", "8 GPUs")

@@ -1,4 +1,4 @@
-""""""
+"""Reports in a folder, the facts in them, and the gates of a rule."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from hpc_train.logs.record import Record
 from hpc_train.reports.build import (
     NOT_RECORDED,
     build_report,
-    merged_gates,
     provenance,
-    with_site_gates,
 )
 from hpc_train.reports.compare import compare
-from hpc_train.reports.gates import unreadable_gates, verdicts_of
+from hpc_train.reports.gates import verdicts_of
 from hpc_train.reports.report import Fact
 from hpc_train.reports.report_inputs import ReportInputs, mlperf_notes, report_inputs
 from hpc_train.reports.run_details import details
@@ -32,10 +30,8 @@ from hpc_train.reports.write_report import check_format, default_options, write_
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.runs.nccl_transport import Adapter, Transport
 from hpc_train.runs.run import Run
-from hpc_train.runs.run_states import runs_below
 from hpc_train.scaling.record_arrays import record_arrays
 from hpc_train.scaling.report_options import ReportOptions
-from hpc_train.sites.search import find_profile
 from tests.scaling.studies import expected, record, study
 from tests.submissions.runs_of import run, written
 
@@ -102,99 +98,16 @@ def test_an_ending_that_is_not_known_is_refused(tmp_path: Path) -> None:
         check_format(None, tmp_path / "r.foo")
 
 
-STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
-
-
-def test_the_study_wins_over_its_site_and_a_rule_stands_behind_its_own_layer() -> None:
-    csc = merged_gates(Gates(efficiency=0.8), Gates(rule="csc", efficiency=0.7, busbw=100.0))
-    assert (csc.efficiency, csc.doubling, csc.node_counts, csc.script) == (0.8, 1.5, 3, True)
-    assert csc.busbw == 100
-    assert merged_gates(Gates(rule="csc"), Gates(efficiency=0.7)).efficiency == 0.75
-    assert merged_gates(Gates(missing=False), Gates(missing=True)).missing is False
-    assert merged_gates(Gates(), Gates()) == Gates()
-
-
-def test_the_command_line_names_what_to_be_no_slower_than() -> None:
-    found = with_site_gates(
-        ReportInputs(study=study([]), records=record_arrays([])), ReportOptions(against="old")
-    ).gates.regression
-    assert found is not None
-    assert (found.against, found.tolerance) == ("old", 0.05)
-    said = ReportInputs(study=study([], efficiency=0.5), records=record_arrays([]))
-    assert with_site_gates(said, ReportOptions()).gates == Gates(efficiency=0.5)
-
-
-def with_profile(run: Run, file: Path) -> Run:
-    assert run.manifest is not None
-    facts = {**run.manifest.provenance, "profile": str(file)}
-    return msgspec.structs.replace(
-        run, manifest=msgspec.structs.replace(run.manifest, provenance=facts)
-    )
-
-
-def test_the_site_has_gates_below_those_of_the_study(tmp_path: Path) -> None:
-    text = find_profile("local").read_text()
-    (tmp_path / "local.yaml").write_text(text + "report: {gates: {efficiency: 0.7}}\n")
-    own = [with_profile(run, tmp_path / "local.yaml") for run in runs_below(STUDY)[:2]]
-    of_site = ReportInputs(study=study([]), records=record_arrays([]), own=tuple(own))
-    assert with_site_gates(of_site, ReportOptions()).gates.efficiency == 0.7
-    stricter = msgspec.structs.replace(of_site, study=study([], efficiency=0.9))
-    assert with_site_gates(stricter, ReportOptions()).gates.efficiency == 0.9
-
-
-def of_site(tmp_path: Path, *texts: str | None) -> ReportInputs:
-    """Return two runs on profiles of their own; None: it is gone, and its name unknown."""
-    own = []
-    for number, (one, text) in enumerate(zip(runs_below(STUDY), texts, strict=False)):
-        file = tmp_path / str(number) / "lab7.yaml"
-        file.parent.mkdir()
-        if text is not None:
-            file.write_text(find_profile("local").read_text().replace("name: local", text))
-        named = with_profile(one, file)
-        assert named.manifest is not None
-        plan = msgspec.structs.replace(named.manifest.plan, site="lab7")
-        manifest = msgspec.structs.replace(named.manifest, plan=plan)
-        own.append(msgspec.structs.replace(named, manifest=manifest))
-    return ReportInputs(study=study([]), records=record_arrays([]), own=tuple(own))
-
-
-STRICT = "name: lab7\nreport: {gates: {efficiency: 0.7}}"
-
-
-@pytest.mark.parametrize(
-    ("texts", "said"),
-    [
-        ([None], "there is no profile lab7 on the search path"),
-        (["name: lab7\nreport: {gates: {efficiency: high}}"], "report.gates.efficiency"),
-        (["name: lab7\n- broken"], "not valid YAML"),
-        ([STRICT, "name: lab7"], "several sites with different gates"),
-        ([STRICT, None], "there is no profile lab7 on the search path"),
-    ],
-)
-def test_gates_of_a_site_that_are_not_known_are_not_met(
-    texts: list[str | None], said: str, tmp_path: Path
-) -> None:
-    found = of_site(tmp_path, *texts)
-    assert said in with_site_gates(found, ReportOptions()).site_unknown
-    report = build_report(found)
-    assert any(said in line for line in report.checks)
-    assert any(said in note and "are not known" in note for note in report.notes)
-    (decided,) = (v for v in verdicts_of(report) if v.gate == "site")
-    assert decided.outcome == "error"
-    assert unreadable_gates(report)
-    (unread,) = (line for line in report.summary if "not every gate could be read" in line)
-    assert said in unread
-
-
-def test_gates_that_are_the_same_on_two_sites_hold(tmp_path: Path) -> None:
-    found = with_site_gates(of_site(tmp_path, STRICT, STRICT), ReportOptions())
-    assert (found.gates.efficiency, found.site_unknown) == (0.7, "")
-
-
-def test_runs_of_which_no_manifest_can_be_read_have_no_known_site() -> None:
-    unread = msgspec.structs.replace(runs_below(STUDY)[0], manifest=None)
-    found = ReportInputs(study=study([]), records=record_arrays([]), own=(unread,))
-    assert "run.json" in with_site_gates(found, ReportOptions()).site_unknown
+def test_the_gates_of_a_study_win_over_those_of_its_rule(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(TABLE.replace("1900", "1400").replace("1950", "1410"))
+    inputs = report_inputs([str(tmp_path / "t.csv")], Search(root=tmp_path / "none"))
+    for own, outcome in ((None, "not met"), (0.6, "met")):
+        gates = Gates(rule="csc", efficiency=own)
+        wanted = msgspec.structs.replace(inputs.study, gates=gates)
+        decided = verdicts_of(build_report(msgspec.structs.replace(inputs, study=wanted)))
+        found = {verdict.gate: verdict.outcome for verdict in decided}
+        assert found["efficiency"] == outcome
+        assert {"doubling", "node_counts", "script"} <= found.keys()
 
 
 def found(runs: list[Run], *records: Record, **more: object) -> ReportInputs:
