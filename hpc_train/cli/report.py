@@ -391,7 +391,8 @@ def collect(
         check_ending(output)
     search = Search(root=results, form=form, prefix=prefix)
     search = with_patterns(search, regexes, scope)
-    with busy("finding logs"):
+    # Up to the first record.
+    with busy("reading logs"):
         found = collection(paths, search)
     _print(found, output, "jsonl" if as_json else "csv")
 

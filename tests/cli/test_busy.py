@@ -57,7 +57,7 @@ def test_without_a_terminal_nothing_is_shown() -> None:
     ("words", "shown", "text"),
     [
         ("lint -", "checking job scripts, 0 of 1", "#!/bin/bash\n#SBATCH --time=1:00\n"),
-        ("collect - --format events", "reading logs, 0 records", '@hpct {"loss": 1.5}\n'),
+        ("collect - --format events", "reading logs", '@hpct {"loss": 1.5}\n'),
     ],
 )
 def test_a_command_that_prints_to_a_file_says_what_it_waits_for(

@@ -61,7 +61,7 @@ ONE_EPOCH = "assuming the same data in an epoch at every size."
             3.6,
             "assuming the same training at every size.",
         ),
-        ("gpus,tokens_per_second\n1,100\n4,350\n", (), 3.5, "a million tokens take 3.17 GPU-h"),
+        ("gpus,tokens_per_second\n1,100\n4,350\n", (), 3.5, "4 GPUs 350.0 tokens/s"),
     ],
 )
 def test_each_quantity_alone_makes_a_speedup(
