@@ -265,6 +265,8 @@ def heading(text: str) -> Heading:
     for name in _joined(head, _word(unit)):
         if name in KNOWN:
             return Heading(name)
+    if _word(unit) in RATES_OF_STEPS:
+        return Heading(_word(unit))
     if not unit:
         return Heading(head)
     if unit.lower() == UNITS.get(_measure(head), "").lower():

@@ -114,7 +114,8 @@ def _limit(text: str | None, option: str, example: str) -> float | None:
     except ValueError:
         hours = 0.0
     if not 0 < hours < float("inf"):
-        raise SpecError(f"{option} {text!r}: must be as {example}", f"{option} {example}")
+        wrong = f"{option} {text!r}: must be above 0, such as {example}"
+        raise SpecError(wrong, f"{option} {example}")
     return hours
 
 

@@ -141,7 +141,7 @@ def check_lines(report: Report) -> tuple[str, ...]:
 
 
 def unreadable_gates(report: Report) -> bool:
-    """Whether a gate of the report could not be read: the profile of the site is missing."""
+    """Whether a gate could not be decided, as the reference of the regression is unreadable."""
     return any(verdict.outcome == "error" for verdict in verdicts_of(report))
 
 

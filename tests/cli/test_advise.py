@@ -45,9 +45,9 @@ def test_the_profile_alone_gives_bounds(hpctrain: Hpctrain, job: str) -> None:
     ("words", "message"),
     [
         (["--gpus", "0"], "--gpus 0: must be 1 to"),
-        (["--deadline", "24"], "--deadline '24': must be as 24h"),
-        (["--budget", "much"], "--budget 'much': must be as 500GPUh"),
-        (["--budget", "-3h"], "--budget '-3h': must be as 500GPUh"),
+        (["--deadline", "24"], "--deadline '24': must be above 0, such as 24h"),
+        (["--budget", "much"], "--budget 'much': must be above 0, such as 500GPUh"),
+        (["--budget", "-3h"], "--budget '-3h': must be above 0, such as 500GPUh"),
         (["--condition", "step=3"], "did you mean steps?"),
         (["--condition", "parameters=many"], "parameters 'many': not a whole number above 0"),
         (["--measured", "nothing-here"], "nothing-here"),
