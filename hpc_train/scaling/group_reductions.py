@@ -29,9 +29,17 @@ def known(values: Any) -> Any:
     return np.where(sound, values, np.nan)
 
 
-def positive(rates: Any) -> Any:
+def positive(rates: Floats) -> Floats:
     """Return the rates, with NaN for those that are not usable or not above 0."""
-    return rates.where((rates > 0) & usable(rates))
+    return np.where((rates > 0) & usable(rates), rates, NAN)
+
+
+def first_known(*columns: Any) -> Floats:
+    """Return for each element the first value that is not NaN."""
+    found = np.asarray(columns[0], dtype=np.float64)
+    for other in columns[1:]:
+        found = np.where(np.isnan(found), other, found)
+    return found
 
 
 def bounded(formula: Formula) -> Formula:

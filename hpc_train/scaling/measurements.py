@@ -4,14 +4,14 @@ A frame of measurements has the columns `metric`, `variant`, `run` (a number of 
 `scope`, `who` (a number for each rank, or for each file if the rank is unknown), `steps`, `book`
 (printed by the programs of the book), `numbered` (the step is a position in the log) and `value`,
 sorted by metric, variant, run and step, those without a step last; its index is that of the
-records. Reductions are Series by the number of the run, without runs that have no such value.
+records. Reductions are arrays with an element for each run, NaN for runs without such a value.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from hpc_train.base.metrics import METRICS
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.group_reductions import usable
+from hpc_train.scaling.group_reductions import NAN, Floats, first_known, positive, usable
 from hpc_train.scaling.record_arrays import record_arrays
 
 GLOBAL, PER_RANK, PER_GPU = "global", "per_rank", "per_gpu"
@@ -39,8 +39,6 @@ LEAST_STEPS = 20
 # Sixty seconds are a little less when they are the sum of six hundred tenths.
 ROUNDING = 1e-9
 QUANTILES = {"step_p05_s": 0.05, "step_p25_s": 0.25, "step_p75_s": 0.75, "step_p95_s": 0.95}
-Column = pd.Series  # of numbers, by run
-_NOTHING: Column = pd.Series(dtype="float64", index=pd.RangeIndex(0))
 
 
 def numbered(records: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -121,11 +119,6 @@ def check_scopes(rows: pd.DataFrame, names: Sequence[str]) -> None:
         )
 
 
-def per_run(rows: pd.DataFrame, how: str, column: str = "value") -> Any:
-    """Return the mean, median, sum, max, first, last … of the rows of each run."""
-    return rows.groupby("run")[column].agg(how) if len(rows) else _NOTHING
-
-
 def whole_run(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the whole job that name no step."""
     return rows[(rows["scope"] == GLOBAL) & rows["step"].isna()]
@@ -169,7 +162,7 @@ def after_steps(steps: pd.DataFrame, warmup: Warmup) -> pd.DataFrame:
     return steps.loc[kept.index]
 
 
-def step_totals(rows: pd.DataFrame, ranks: Column) -> pd.DataFrame:
+def step_totals(rows: pd.DataFrame, ranks: Floats) -> pd.DataFrame:
     """Return a metric's total over all ranks per step; a global value is the total already.
 
     Steps that not every rank has logged are left out: their sum would be too small. A value per
@@ -186,102 +179,135 @@ def step_totals(rows: pd.DataFrame, ranks: Column) -> pd.DataFrame:
     found = pd.DataFrame(
         columns | {"scope": steps["scope"].first(), "ranks": steps.size()}
     ).reset_index()
-    of_run = found["run"].map(ranks)
-    most = of_run.fillna(found.groupby("run")["ranks"].transform("max"))
+    of_run = ranks[found["run"]]
+    most = first_known(of_run, found.groupby("run")["ranks"].transform("max"))
     each = found["scope"] == PER_GPU
-    found["value"] = found["value"].where(~each, found["value"] / found["ranks"] * of_run)
-    complete = np.where(each, of_run.notna(), found["ranks"] == most)
+    found["value"] = np.where(each, found["value"] / found["ranks"] * of_run, found["value"])
+    complete = np.where(each, ~np.isnan(of_run), found["ranks"] == most)
     return found[(found["scope"] == GLOBAL) | complete]
 
 
-def reported_rate(rows: pd.DataFrame, warmup: Warmup, ranks: Column) -> Column:
-    """Return the throughput [1/s] of all ranks that runs themselves printed.
+class Steps(NamedTuple):
+    """The steps of the warm-up, and what is measured.
 
-    Rates per step: that of the median step after the warm-up, as of step times. Else the global
-    summary, once; else the mean per GPU times the ranks; else the sum over the ranks, if every rank
-    printed one.
-    """
-    if rows.empty:
-        return _NOTHING
-    stepwise = step_totals(rows, ranks)
-    kept = after_steps(stepwise, warmup)
-    with np.errstate(divide="ignore"):
-        typical = 1 / per_run(kept.assign(value=1 / kept["value"]), "median")
-    typical = typical[per_run(kept, "min") > 0].reindex(stepwise["run"].unique())
-    summary = of_all_ranks(rows, ranks, before=PER_GPU)
-    return pd.concat([typical, summary[~summary.index.isin(typical.index)]])
-
-
-def of_all_ranks(rows: pd.DataFrame, ranks: Column, before: str = PER_RANK) -> Column:
-    """Return the last value of the job, else that of all ranks: by `before`, else the other one.
-
-    The sum over the ranks counts if there is one of each; a mean per GPU is multiplied by them.
-    """
-    if rows.empty:
-        return _NOTHING
-    own, gpus = (of_last(rows[rows["scope"] == scope]) for scope in (PER_RANK, PER_GPU))
-    summed = per_run(own, "sum")
-    summed = summed[per_run(own, "size") == ranks.reindex(summed.index)]
-    scaled = per_run(gpus, "mean") * ranks
-    if before == PER_GPU:
-        summed = summed[~summed.index.isin(gpus["run"])]
-    found: Column = per_run(rows[rows["scope"] == GLOBAL], "last")
-    return found.combine_first(summed).combine_first(scaled)
-
-
-def typical(rows: pd.DataFrame, warmup: Warmup, how: str = "median") -> Column:
-    """Return the value of the run, mean over ranks; else the median of the measured steps."""
-    if rows.empty:
-        return _NOTHING
-    stated: Column = per_run(of_last(rows[rows["step"].isna()]), "mean")
-    return stated.combine_first(per_run(after_steps(by_step(rows, "mean"), warmup), how))
-
-
-class StepSummary(NamedTuple):
-    """The steps of all runs, measured and left out; and what is measured, a row for each run.
-
-    `values`: `seen`, `warmup_steps`, `steps` (0 without), `step_time_s`, `step_time_mean_s` (total
-    time over number), `samples_per_second` of the median step, `samples_per_step` and QUANTILES.
+    `measured`: `seen`, `warmup_steps`, `steps` (0 without), `step_time_s`, `step_time_mean_s`
+    (total time over number), `samples_per_second` of the median step, `samples_per_step` and
+    QUANTILES.
     """
 
     left_out: pd.DataFrame
-    values: pd.DataFrame
+    measured: dict[str, Floats]
 
 
-def summarise_steps(
-    times: pd.DataFrame, samples: pd.DataFrame, warmup: Warmup, sizes: pd.DataFrame
-) -> StepSummary:
-    """Reduce the steps of each run to their median step time [s] and its throughput [1/s].
+class Measurements:
+    """The usable measurements of the `size` runs of a study, reduced to a value for each run."""
 
-    A step takes as long as its slowest rank. Throughput is the median of the samples of a step over
-    the median step time: both speak of the same steps, and neither of evaluations between them.
-    Without samples of all ranks `sizes.batch` is taken for each step. A value that is the mean of
-    several steps counts as so many in totals, and once in medians and quantiles.
-    """
-    times, samples = by_step(times, "max"), step_totals(samples, sizes["ranks"])
-    kept = after_warmup(times, warmup)
-    left_out = times.drop(kept.index)
+    def __init__(self, rows: pd.DataFrame, size: int, warmup: Warmup) -> None:
+        """Divide the rows by metric and variant."""
+        self._of = dict(iter(rows.groupby(["metric", "variant"], observed=True)))
+        self._none, self.size, self.warmup = rows.iloc[:0], size, warmup
+
+    def named(self, metric: str, variant: str = "") -> pd.DataFrame:
+        """Return those without a variant, and those whose variant begins with this one."""
+        if not variant:
+            return self._of.get((metric, ""), self._none)
+        several = [
+            own
+            for name, own in self.variants(metric).items()
+            if not name or name.startswith(variant)
+        ]
+        return pd.concat(several).sort_values("run", kind="stable") if several else self._none
+
+    def variants(self, metric: str) -> dict[str, pd.DataFrame]:
+        """Return all of a metric, by variant."""
+        return {str(one): own for (name, one), own in self._of.items() if name == metric}
+
+    def per_run(self, rows: pd.DataFrame, how: str, column: str = "value") -> Floats:
+        """Return the mean, median, sum, max, first, last … of the rows of each run."""
+        found = np.full(self.size, NAN)
+        if len(rows):
+            each = rows.groupby("run")[column].agg(how)
+            found[each.index] = each
+        return found
+
+    def reported_rate(self, rows: pd.DataFrame, ranks: Floats) -> Floats:
+        """Return the throughput [1/s] of all ranks that runs themselves printed.
+
+        Rates per step: that of the median step after the warm-up, as of step times. Else the
+        global summary, once; else the mean per GPU times the ranks; else the sum over the ranks,
+        if every rank printed one.
+        """
+        if rows.empty:
+            return self.per_run(rows, "last")
+        stepwise = step_totals(rows, ranks)
+        kept = after_steps(stepwise, self.warmup)
+        with np.errstate(all="ignore"):
+            typical = 1 / self.per_run(kept.assign(value=1 / kept["value"]), "median")
+        typical = np.where(self.per_run(kept, "min") > 0, typical, NAN)
+        in_steps = self.per_run(stepwise, "size") > 0
+        return np.where(in_steps, typical, self.of_all_ranks(rows, ranks, before=PER_GPU))
+
+    def of_all_ranks(self, rows: pd.DataFrame, ranks: Floats, before: str = PER_RANK) -> Floats:
+        """Return the last value of the job, else that of all ranks: by `before`, else the other.
+
+        The sum over the ranks counts if there is one of each; a mean per GPU is multiplied by them.
+        """
+        own, gpus = (of_last(rows[rows["scope"] == scope]) for scope in (PER_RANK, PER_GPU))
+        summed = np.where(self.per_run(own, "size") == ranks, self.per_run(own, "sum"), NAN)
+        each = self.per_run(gpus, "mean")
+        if before == PER_GPU:
+            summed = np.where(np.isnan(each), summed, NAN)
+        of_job = self.per_run(rows[rows["scope"] == GLOBAL], "last")
+        return first_known(of_job, summed, each * ranks)
+
+    def typical(self, rows: pd.DataFrame, how: str = "median") -> Floats:
+        """Return the value of the run, mean over ranks; else the median of the measured steps."""
+        if rows.empty:
+            return self.per_run(rows, how)
+        stated = self.per_run(of_last(rows[rows["step"].isna()]), "mean")
+        steps = after_steps(by_step(rows, "mean"), self.warmup)
+        return first_known(stated, self.per_run(steps, how))
+
+    def steps(self, ranks: Floats, batch: Floats) -> Steps:
+        """Reduce the steps of each run to their median step time [s] and its throughput [1/s].
+
+        A step takes as long as its slowest rank. Throughput is the median of the samples of a step
+        over the median step time: both speak of the same steps, and neither of evaluations between
+        them. Without samples of all ranks `batch` is taken for each step. A value that is the mean
+        of several steps counts as so many in totals, and once in medians and quantiles.
+        """
+        per_run = self.per_run
+        times = by_step(self.named("step_time"), "max")
+        samples = step_totals(self.named("samples"), ranks)
+        kept = after_warmup(times, self.warmup)
+        left_out = times.drop(kept.index)
+        kept = _with_work(kept, samples, batch).assign(seconds=kept["value"] * kept["steps"])
+        found = {
+            name: np.nan_to_num(per_run(some, "sum", "steps"))
+            for name, some in (("seen", times), ("warmup_steps", left_out), ("steps", kept))
+        }
+        mean = per_run(kept, "sum", "seconds") / np.maximum(found["steps"], 1)
+        timed = {"step_time_s": per_run(kept, "median")}
+        quantiles = kept.groupby("run")["value"].quantile([*QUANTILES.values()]).unstack()
+        for name, share in QUANTILES.items():
+            timed[name] = np.full(self.size, NAN)
+            timed[name][quantiles.index] = quantiles[share] if len(kept) else NAN
+        timed["step_time_mean_s"] = mean
+        found |= {name: np.where(mean > 0, values, NAN) for name, values in timed.items()}
+        work = per_run(kept, "median", "work")
+        found["samples_per_second"] = work / positive(found["step_time_s"])
+        found["samples_per_step"] = per_run(samples, "median")
+        return Steps(left_out, found)
+
+
+def _with_work(steps: pd.DataFrame, samples: pd.DataFrame, batch: Floats) -> pd.DataFrame:
+    """Add the samples of each step: as logged if they are for all steps of a run, else `batch`."""
+    if samples.empty:
+        return steps.assign(work=batch[steps["run"]])
     of_step = samples.set_index(["run", "step"])["value"]
-    work = of_step.reindex(pd.MultiIndex.from_frame(kept[["run", "step"]])).to_numpy()
-    lacking = pd.Series(np.isnan(work), index=kept.index).groupby(kept["run"]).transform("any")
-    kept = kept.assign(
-        work=np.where(lacking, kept["run"].map(sizes["batch"]), work),
-        seconds=kept["value"] * kept["steps"],
-    )
-    found = pd.DataFrame(index=sizes.index)
-    for name, some in (("seen", times), ("warmup_steps", left_out), ("steps", kept)):
-        found[name] = per_run(some, "sum", "steps")
-    found = found.fillna(0.0)
-    found["step_time_s"] = per_run(kept, "median")
-    found["step_time_mean_s"] = per_run(kept, "sum", "seconds") / found["steps"].clip(lower=1)
-    for name, share in QUANTILES.items():
-        found[name] = kept.groupby("run")["value"].quantile(share)
-    timed = ["step_time_s", "step_time_mean_s", *QUANTILES]
-    found[timed] = found[timed].where(found["step_time_mean_s"] > 0)
-    positive = found["step_time_s"].where(found["step_time_s"] > 0)
-    found["samples_per_second"] = per_run(kept, "median", "work") / positive
-    found["samples_per_step"] = per_run(samples, "median")
-    return StepSummary(left_out, found)
+    work = of_step.reindex(pd.MultiIndex.from_frame(steps[["run", "step"]])).to_numpy()
+    lacking = pd.Series(np.isnan(work), index=steps.index).groupby(steps["run"]).transform("any")
+    return steps.assign(work=np.where(lacking, batch[steps["run"]], work))
 
 
 # Step times of nodes: by the same steps as those of runs.

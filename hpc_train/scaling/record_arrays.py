@@ -9,10 +9,11 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from hpc_train.base.errors import ReportError
 from hpc_train.base.metrics import RATE_RECORDS, UNITS
@@ -37,15 +38,20 @@ def gathered(packs: Iterable[Pack]) -> pd.DataFrame:
         value.extend(pack.value)
         for numbers, column in ((pack.step, step), (pack.rank, rank)):
             column.extend(np.nan if number is None else number for number in numbers)
-    own = {"line": line, "step": step, "rank": rank, "value": value}
-    shared = {
-        name: pd.Series([getattr(one, name) for one in kinds], dtype=object)
-        for name in Record.__struct_fields__
-        if name not in own
+    places = np.asarray(kind, dtype=np.intp)
+    columns: dict[str, Any] = {
+        name: _category([getattr(one, name) for one in kinds], places) for name in (*TEXTS, "unit")
     }
-    of_kind = pd.DataFrame(shared).astype(dict.fromkeys((*TEXTS, "unit"), "category"))
-    rows = of_kind.iloc[np.asarray(kind)].reset_index(drop=True)
-    return _typed(rows.assign(**{name: np.asarray(column) for name, column in own.items()}))
+    for name, of_kind in (("steps", np.int64), ("message_size", np.float64)):
+        columns[name] = np.array([getattr(one, name) for one in kinds], dtype=of_kind)[places]
+    own = {"line": line, "step": step, "rank": rank, "value": value}
+    columns |= {name: np.asarray(column) for name, column in own.items()}
+    return pd.DataFrame({name: columns[name] for name in Record.__struct_fields__})
+
+
+def _category(values: Sequence[str | None], places: NDArray[np.intp]) -> pd.Categorical:
+    numbers, names = pd.factorize(np.array(values, dtype=object), sort=True)
+    return pd.Categorical.from_codes(numbers[places], pd.Index(names, dtype=object))
 
 
 def record_arrays(records: pd.DataFrame | Iterable[Record]) -> pd.DataFrame:
@@ -68,7 +74,11 @@ def record_arrays(records: pd.DataFrame | Iterable[Record]) -> pd.DataFrame:
     unit = texts["metric"].map({name: UNITS.get(name, "1") for name in texts["metric"].unique()})
     sizes = records["message_size"] if "message_size" in records else float("nan")
     found = records.assign(**texts, unit=unit.astype("category"), message_size=sizes)
-    return _typed(found.assign(variant=variant).reset_index(drop=True))
+    found = found.assign(variant=variant)[list(Record.__struct_fields__)].reset_index(drop=True)
+    kinds = dict.fromkeys((*_NUMBERS, "value"), "float64") | dict.fromkeys(
+        ("line", "steps"), "int64"
+    )
+    return found.astype(kinds)
 
 
 def joined_arrays(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -81,16 +91,10 @@ def joined_arrays(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return whole.astype(dict.fromkeys(texts, "category"))
 
 
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    frame = frame[list(Record.__struct_fields__)]
-    kinds = dict.fromkeys((*_NUMBERS, "value"), "float64") | dict.fromkeys(
-        ("line", "steps"), "int64"
-    )
-    return frame.astype(kinds)
-
-
 def records_in(frame: pd.DataFrame) -> Iterator[Record]:
     """Yield the records as objects, which need twenty times the memory."""
+    if frame.empty:
+        return
     for row in frame.astype(object).where(frame.notna(), None).to_dict("records"):
         whole = {name: int(row[name]) for name in _NUMBERS if row[name] is not None}
         yield Record(**{str(name): cell for name, cell in row.items()} | whole)

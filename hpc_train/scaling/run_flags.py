@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from enum import Enum
 
+import numpy as np
 import pandas as pd
 
 from hpc_train.base.metrics import RATE_RECORDS
 from hpc_train.base.value import Value
 from hpc_train.jobs.study import Warmup
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy, state_sizes
-from hpc_train.scaling.measurements import LEAST_STEPS, PER_GPU, PER_RANK, Column, whole_run
+from hpc_train.scaling.group_reductions import Floats
+from hpc_train.scaling.measurements import LEAST_STEPS, PER_GPU, PER_RANK, whole_run
 
 
 class FlagCode(str, Enum):
@@ -80,12 +82,12 @@ def run_flags(
     expected: Sequence[ExpectedRun],
     rows: pd.DataFrame,
     odd: pd.DataFrame,
-    steps: Column,
-    ranks: Column,
+    steps: Floats,
+    ranks: Floats,
 ) -> list[tuple[Flag, ...]]:
     """Return the flags of each run; `odd` are the measurements that were left out."""
     flags: dict[int, list[Flag]] = defaultdict(list)
-    for run in steps.index[(steps > 0) & (steps < LEAST_STEPS)]:
+    for run in np.flatnonzero((steps > 0) & (steps < LEAST_STEPS)).tolist():
         flags[run].append(Flag(FlagCode.SHORT, f"{steps[run]:.0f} steps"))
     plain = rows[rows["variant"] == ""]
     own = plain[(plain["metric"] == "step_time") & (plain["scope"] == PER_RANK)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,28 +13,31 @@ import pandas as pd
 from hpc_train.base.errors import ReportError
 from hpc_train.base.metrics import RATE_RECORDS, RESULTS, RUN_METRICS
 from hpc_train.jobs.operations import FLOPS, PARAMETERS, PEAK, number_of, peak_tflops
-from hpc_train.jobs.study import Warmup, axis_name, series_label, size_of
+from hpc_train.jobs.study import axis_name, series_label, size_of
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedRun, ExpectedStudy
 from hpc_train.runs.run import JobState
-from hpc_train.scaling.group_reductions import NAN, bounded, known, positive, usable
+from hpc_train.scaling.group_reductions import (
+    NAN,
+    Floats,
+    bounded,
+    first_known,
+    known,
+    positive,
+    usable,
+)
 from hpc_train.scaling.measurements import (
     GLOBAL,
     QUANTILES,
     SCOPES,
-    Column,
+    Measurements,
     after_steps,
     by_step,
     check_scopes,
     measurements,
     numbered,
-    of_all_ranks,
     of_last,
-    per_run,
-    reported_rate,
     step_totals,
-    summarise_steps,
-    typical,
     whole_run,
 )
 from hpc_train.scaling.record_arrays import rate_questions, record_arrays
@@ -75,20 +78,8 @@ _STEPPED = ("step_time", "samples", *RATE_RECORDS)
 _MOST_RANKS = 10**9
 
 
-class _Measured(NamedTuple):
-    """The usable measurements by metric, and what a study says of all its runs."""
-
-    by_metric: Mapping[Any, pd.DataFrame]
-    none: pd.DataFrame
-    warmup: Warmup
-
-    def named(self, metric: str, variant: str = "") -> pd.DataFrame:
-        """Return those without a variant, and those whose variant begins with this one."""
-        own = self.by_metric.get(metric, self.none)
-        plain = own["variant"] == ""
-        if variant:
-            plain |= own["variant"].astype(str).str.startswith(variant)
-        return own[plain].sort_values("run", kind="stable") if variant else own[plain]
+# Columns of the frame before they have their types, and what they are computed from.
+_Columns = dict[str, Any]
 
 
 def run_frame(study: ExpectedStudy, records: pd.DataFrame | Iterable[Record]) -> pd.DataFrame:
@@ -110,28 +101,26 @@ def run_frame(study: ExpectedStudy, records: pd.DataFrame | Iterable[Record]) ->
     own, rows = _checked(study, given)
     sound = usable(rows["value"])
     odd, rows = rows[~sound & _of_table(rows)], rows[sound & (rows["run"] >= 0)]
-    by_metric = dict(iter(rows.groupby("metric", observed=True)))
-    measured = _Measured(by_metric, rows.iloc[:0], study.warmup)
-    found = sizes_of(study.runs, per_run(measured.named("world_size"), "last"))
+    measured = Measurements(rows, len(study.runs), study.warmup)
+    world = measured.per_run(measured.named("world_size"), "last")
+    found: _Columns = dict(sizes_of(study.runs, world))
     left_out = _add_steps(found, measured, study)
     _add_values(found, measured)
-    found["startup_s"] = _startup_s(left_out, found)
-    lengths = _sequence_lengths(own)
+    found["startup_s"] = _startup_s(left_out, found, measured)
+    lengths = _sequence_lengths(own, measured)
     _add_use_of_hardware(found, measured, lengths)
-    found["conditions"] = _objects(
-        _with_programs(own, _printed_conditions(own, study.runs), lengths)
-    )
+    found["conditions"] = _with_programs(own, _printed_conditions(own, study.runs), lengths)
     _add_computed_operations(found)
     _add_verdicts(found, study, rows, rate_questions(given))
     # A table states the steps behind its one time.
-    counted = found["steps"].where(found["seen"] > 0, found["optimiser_steps"].fillna(0))
+    stated = np.nan_to_num(found["optimiser_steps"])
+    counted = np.where(found["seen"] > 0, found["steps"], stated)
     flags = run_flags(study.runs, rows, odd, counted, found["ranks"])
     lost = without_final_loss(own)
-    flags = [
+    found["flags"] = [
         (*own_flags, LOSS_LOST) if run in lost else own_flags for run, own_flags in enumerate(flags)
     ]
-    found["flags"] = _objects(flags)
-    found["flags"] = _objects(with_contradictions(found))
+    found["flags"] = with_contradictions(found)
     return _typed(study, found)
 
 
@@ -163,14 +152,7 @@ def _of_table(rows: pd.DataFrame) -> pd.Series[bool]:
     return rows["metric"].isin(SCOPES) & (rows["variant"] == "")
 
 
-def _objects(values: Sequence[Any]) -> pd.Series[Any]:
-    # A list of tuples or dicts would become several columns.
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return pd.Series(found, dtype=object)
-
-
-def stated_batch(study: ExpectedStudy, recorded: Column, ranks: Column) -> Column:
+def stated_batch(study: ExpectedStudy, recorded: Floats, ranks: Floats) -> Floats:
     """Return the global batch that a person stated: of each rank, if the scaling is weak.
 
     Raises:
@@ -178,8 +160,8 @@ def stated_batch(study: ExpectedStudy, recorded: Column, ranks: Column) -> Colum
     """
     if study.batch is None:
         return recorded * NAN
-    stated = study.batch * (ranks if study.scaling == "weak" else 0 * ranks.fillna(0) + 1)
-    for run in recorded.index[(recorded - stated).abs() > 0.5]:
+    stated = study.batch * (ranks if study.scaling == "weak" else np.ones(len(ranks)))
+    for run in np.flatnonzero(np.abs(recorded - stated) > 0.5).tolist():
         raise ReportError(
             f"a global batch of {stated[run]:g} is stated, but {study.runs[run].run_id} recorded "
             f"{recorded[run]:g}",
@@ -188,121 +170,114 @@ def stated_batch(study: ExpectedStudy, recorded: Column, ranks: Column) -> Colum
     return stated
 
 
-def _add_steps(found: pd.DataFrame, measured: _Measured, study: ExpectedStudy) -> pd.DataFrame:
+def _add_steps(found: _Columns, measured: Measurements, study: ExpectedStudy) -> pd.DataFrame:
     """Add batch, step times and the rate in samples; return the steps that were left out."""
-    named, warmup = measured.named, measured.warmup
-    recorded = per_run(named("global_batch_size"), "last").reindex(found.index)
-    batch = recorded.fillna(stated_batch(study, recorded, found["ranks"]))
-    steps = summarise_steps(
-        named("step_time"), named("samples"), warmup, found[["ranks"]].assign(batch=batch)
-    )
-    own = steps.values
+    named, ranks = measured.named, found["ranks"]
+    recorded = measured.per_run(named("global_batch_size"), "last")
+    batch = first_known(recorded, stated_batch(study, recorded, ranks))
+    left_out, own = measured.steps(ranks, batch)
     names = ["seen", "warmup_steps", "steps", "step_time_mean_s", *QUANTILES]
-    found[names] = own[names]
-    found["global_batch"] = batch.fillna(own["samples_per_step"])
-    stated = per_run(whole_run(named("step_time")), "last").reindex(found.index)
-    found["step_time_s"] = own["step_time_s"].where(own["seen"] > 0, stated)
-    printed = reported_rate(named("samples_per_second"), warmup, found["ranks"])
-    found["printed_rate"] = positive(printed.reindex(found.index))
-    rate = own["samples_per_second"].fillna(printed.reindex(found.index))
+    found |= {name: own[name] for name in names}
+    found["global_batch"] = first_known(batch, own["samples_per_step"])
+    stated = measured.per_run(whole_run(named("step_time")), "last")
+    found["step_time_s"] = np.where(own["seen"] > 0, own["step_time_s"], stated)
+    printed = measured.reported_rate(named("samples_per_second"), ranks)
+    found["printed_rate"] = positive(printed)
+    rate = first_known(own["samples_per_second"], printed)
     # A run within its warm-up has no result, whatever it printed.
-    rate = rate.mask((own["seen"] > 0) & (own["steps"] == 0))
+    rate = np.where((own["seen"] > 0) & (own["steps"] == 0), NAN, rate)
     by_batch = _share(found["global_batch"], found["step_time_s"])
-    found["samples_per_second"] = positive(rate.fillna(by_batch))
-    return steps.left_out
+    found["samples_per_second"] = positive(first_known(rate, by_batch))
+    return left_out
 
 
-def _add_values(found: pd.DataFrame, measured: _Measured) -> None:
+def _add_values(found: _Columns, measured: Measurements) -> None:
     """Add the metrics with a rule, then those that follow from several.
 
     `last`: the last value, whichever rank printed it. `highest`: the largest of all ranks and
     steps. `median`: of the measured steps, mean over ranks; else the value of the whole run.
     `rate`: of all ranks, by `reported_rate`.
     """
-    named, warmup = measured.named, measured.warmup
-    rules: dict[str, Callable[[pd.DataFrame], Any]] = {
+    named, per_run = measured.named, measured.per_run
+    rules: dict[str, Callable[[pd.DataFrame], Floats]] = {
         "last": lambda rows: per_run(rows, "last"),
         "highest": lambda rows: per_run(rows, "max"),
-        "median": lambda rows: typical(rows, warmup),
-        "rate": lambda rows: positive(
-            reported_rate(rows, warmup, found["ranks"]).reindex(found.index)
-        ),
+        "median": measured.typical,
+        "rate": lambda rows: positive(measured.reported_rate(rows, found["ranks"])),
     }
     for metric in RUN_METRICS:
         if metric.of_run in rules:
             found[metric.key] = rules[metric.of_run](named(metric.record, metric.variant))
     found["tokens_per_step"] = per_run(named("tokens_per_step"), "last")
     tokens = positive(_share(found["tokens_per_step"], found["step_time_s"]))
-    found["tokens_per_second"] = tokens.fillna(found["tokens_per_second"])
-    times = named("epoch_time")
+    found["tokens_per_second"] = first_known(tokens, found["tokens_per_second"])
+    _add_epochs(found, measured)
+    own = named("accuracy")
+    of_job, of_ranks = own[own["scope"] == GLOBAL], of_last(own[own["scope"] != GLOBAL])
+    found["accuracy"] = first_known(per_run(of_job, "last"), per_run(of_ranks, "mean"))
+    found["optimiser_steps"] = _optimiser_steps(measured)
+    seen = per_run(whole_run(named("samples")), "last")
+    found["samples_seen"] = first_known(seen, found["optimiser_steps"] * found["global_batch"])
+    for name, words in _TIMERS.items():
+        share = _share(_largest_timer(measured, words), found["step_time_mean_s"])
+        found[name] = np.where(share <= 1, share, NAN)
+
+
+def _add_epochs(found: _Columns, measured: Measurements) -> None:
+    """Add number and time of the epochs, and whether a program truncated its times to seconds."""
+    times, per_run = measured.named("epoch_time"), measured.per_run
     each = times.groupby(["run", "step"], dropna=False)["value"].max().reset_index()
-    found["epochs"] = per_run(each, "size")
-    found["epochs"] = found["epochs"].fillna(0)
+    found["epochs"] = np.nan_to_num(per_run(each, "size"))
     # The first of several includes the start.
     first = each.groupby("run").cumcount() == 0
-    found["epoch_time_s"] = per_run(each[~first | (each["run"].map(found["epochs"]) == 1)], "mean")
-    own = named("accuracy")
-    found["accuracy"] = per_run(own[own["scope"] == GLOBAL], "last")
-    ranks = per_run(of_last(own[own["scope"] != GLOBAL]), "mean")
-    found["accuracy"] = found["accuracy"].fillna(ranks)
-    found["whole_seconds"] = False
-    for name in ("epoch_time", "time_to_train"):
-        times = named(name)
-        whole = times.assign(whole=times["value"] % 1 == 0).groupby("run")
-        found["whole_seconds"] |= (whole["book"].any() & whole["whole"].all()).reindex(
-            found.index, fill_value=False
-        )
-    found["optimiser_steps"] = _optimiser_steps(named, found.index)
-    seen = per_run(whole_run(named("samples")), "last").reindex(found.index)
-    found["samples_seen"] = seen.fillna(found["optimiser_steps"] * found["global_batch"])
-    phases = measured.by_metric.get("phase_time", measured.none)
-    for name, words in _TIMERS.items():
-        share = _largest_timer(phases, words, warmup, found.index) / found["step_time_mean_s"]
-        found[name] = share.where(share <= 1)
+    counted = each[~first | (found["epochs"][each["run"]] == 1)]
+    found["epoch_time_s"] = per_run(counted, "mean")
+    found["whole_seconds"] = np.zeros(measured.size, dtype=bool)
+    for rows in (times, measured.named("time_to_train")):
+        whole = rows.assign(whole=rows["value"] % 1 == 0)
+        cut = (per_run(whole, "any", "book") > 0) & (per_run(whole, "all", "whole") > 0)
+        found["whole_seconds"] |= cut
 
 
-def _optimiser_steps(named: Callable[[str], pd.DataFrame], runs: pd.Index[int]) -> Column:
+def _optimiser_steps(measured: Measurements) -> Floats:
     """Return the printed number of steps, else that of the last one, plus one if counted from 0."""
-    found: Column = pd.Series(NAN, index=runs)
+    found = np.full(measured.size, NAN)
     for metric in _STEPPED:
-        own = named(metric)
-        step = own[~own["numbered"]].groupby("run")["step"]
-        last = (step.max() + (step.min() == 0)).reindex(runs)
-        found = np.fmax(found, last)
-    return per_run(named("steps"), "max").reindex(runs).fillna(found)
+        own = measured.named(metric)
+        own = own[~own["numbered"]]
+        first, last = (measured.per_run(own, how, "step") for how in ("min", "max"))
+        found = np.fmax(found, last + (first == 0))
+    return first_known(measured.per_run(measured.named("steps"), "max"), found)
 
 
-def _largest_timer(
-    phases: pd.DataFrame, words: re.Pattern[str], warmup: Warmup, runs: pd.Index[int]
-) -> Column:
+def _largest_timer(measured: Measurements, words: re.Pattern[str]) -> Floats:
     """Return the time of a step [s] that these timers state; NaN without.
 
     Mean over ranks and measured steps of the largest timer of that kind: timers are nested, so
     their sum would count time twice.
     """
-    names = [str(name) for name in phases["variant"].unique()]
-    fit = [one for one in names if words.search(one.replace("_", "-")) and not one.endswith(" min")]
-    most: Column = pd.Series(NAN, index=runs)
-    for name in fit:
-        kept = after_steps(by_step(phases[phases["variant"] == name], "mean"), warmup)
-        most = np.fmax(most, per_run(kept, "mean").reindex(runs))
+    most = np.full(measured.size, NAN)
+    for name, phases in measured.variants("phase_time").items():
+        if words.search(name.replace("_", "-")) and not name.endswith(" min"):
+            kept = after_steps(by_step(phases, "mean"), measured.warmup)
+            most = np.fmax(most, measured.per_run(kept, "mean"))
     return most
 
 
 def _add_verdicts(
-    found: pd.DataFrame, study: ExpectedStudy, rows: pd.DataFrame, asked: Mapping[str, str]
+    found: _Columns, study: ExpectedStudy, rows: pd.DataFrame, asked: Mapping[str, str]
 ) -> None:
     """Add state and problem of each run."""
     states, why = [run.state for run in study.runs], [run.problem for run in study.runs]
-    ok = pd.Series([state == OK for state in states], index=found.index, dtype=bool)
+    ok = np.array([state == OK for state in states], dtype=bool)
     planned, world, seen = found["planned"], found["world_size"], found["seen"]
-    apart = ok & (planned - world).abs().gt(0)
+    apart = ok & (np.abs(planned - world) > 0)
     unmeasured = (seen > 0) & ~(found["step_time_s"] > 0)
-    nothing = found[[metric.key for metric in RESULTS]].isna().all(axis=1)
-    more = pd.Series([run.ranks for run in study.runs], index=found.index) > world
+    nothing = np.all([np.isnan(found[metric.key]) for metric in RESULTS], axis=0)
+    more = np.array([run.ranks for run in study.runs], dtype=np.float64) > world
     own = rows[_of_table(rows)].sort_index()
     of_run = own.groupby("run").indices
-    for run in found.index[ok & (apart | unmeasured | nothing | more)]:
+    for run in np.flatnonzero(ok & (apart | unmeasured | nothing | more)).tolist():
         one = study.runs[run]
         if apart[run]:
             # Ranks that train independently look like perfect scaling.
@@ -310,7 +285,7 @@ def _add_verdicts(
             problem = f"{CONTRADICTED}{world[run]:g}, {word} {planned[run]:.0f}"
         elif unmeasured[run] or nothing[run]:
             problem = problem_of(
-                own.iloc[of_run.get(run, [])], seen[run], found.loc[run, "steps"], study
+                own.iloc[of_run.get(run, [])], seen[run], found["steps"][run], study
             )
             problem = problem if unmeasured[run] else why[run] or problem
         else:
@@ -319,48 +294,52 @@ def _add_verdicts(
     found["state"], found["problem"] = states, why
 
 
-def _typed(study: ExpectedStudy, found: pd.DataFrame) -> pd.DataFrame:
+def _typed(study: ExpectedStudy, found: _Columns) -> pd.DataFrame:
     runs = study.runs
     short = [{axis_name(key): value for key, value in one.axes.items()} for one in runs]
     axes = {
         f"axis.{name}": pd.Series([own.get(name) for own in short], dtype=object)
         for name in dict.fromkeys(name for own in short for name in own)
     }
-    stated = {
-        name: pd.Series([getattr(one, name) for one in runs], dtype=object) for name in _STATED
-    }
-    table = found.assign(series=series_of(runs, found["ranks"]), **stated).reindex(
-        columns=list(COLUMNS)
-    )
+    found |= {name: [getattr(one, name) for one in runs] for name in _STATED}
+    found["series"] = series_of(runs, found["ranks"])
     kinds = dict.fromkeys(_WHOLE, "Int64") | dict.fromkeys(_FLOATS, "float64")
-    texts = [name for name in COLUMNS if name not in kinds and name != "whole_seconds"]
+    kinds["whole_seconds"] = "bool"
+    unknown = [None] * len(runs)
+    columns = {
+        name: pd.Series(found.get(name, unknown), dtype=kinds.get(name, "object"))
+        for name in COLUMNS
+    }
     first, second, *others = COLUMNS
-    table = table.astype(kinds | dict.fromkeys(texts, "object"))
-    columns = {name: table[name] for name in (first, second)} | axes
-    return pd.DataFrame(columns | {name: table[name] for name in others})
+    return pd.DataFrame(
+        {name: columns[name] for name in (first, second)}
+        | axes
+        | {name: columns[name] for name in others}
+    )
 
 
-def _startup_s(left_out: pd.DataFrame, found: pd.DataFrame) -> Column:
+def _startup_s(left_out: pd.DataFrame, found: _Columns, measured: Measurements) -> Floats:
     """Return the time [s] that the steps left out took beyond their number of usual steps.
 
     Sum of (t - T) over the steps of the warm-up, T the median of the measured steps; the first
     step took `first_step_time_s` if that is longer, as it includes initialisation and compilation.
     NaN without a step left out and without a time of the first step; never below 0.
     """
-    usual = left_out["run"].map(found["step_time_s"])
+    usual = found["step_time_s"][left_out["run"]]
     beyond = left_out.assign(value=(left_out["value"] - usual) * left_out["steps"])
-    spent = beyond.groupby("run")["value"].sum(min_count=1).reindex(found.index)
-    one = per_run(beyond, "first").reindex(found.index)
+    beyond = beyond.dropna(subset="value")
+    spent, one = (measured.per_run(beyond, how) for how in ("sum", "first"))
     init = found["first_step_time_s"] - found["step_time_s"]
-    both = (spent + (init - one.fillna(0)).clip(lower=0).fillna(0)).fillna(init)
-    return both.clip(lower=0).where(usable(both))
+    longer = np.nan_to_num(np.maximum(init - np.nan_to_num(one), 0))
+    both = np.maximum(first_known(spent + longer, init), 0)
+    return np.where(usable(both), both, NAN)
 
 
 # Times are printed with two digits, and a mean differs from a median.
 _TOLERANCE = 1.2
 
 
-def with_contradictions(found: pd.DataFrame) -> list[tuple[Flag, ...]]:
+def with_contradictions(found: Mapping[str, Any]) -> list[tuple[Flag, ...]]:
     """Return the flags of each run, with one more if its rate, step time and batch disagree.
 
     The columns are those of `run_frame`, and `printed_rate` [samples/s]. A rate above batch / step
@@ -368,17 +347,18 @@ def with_contradictions(found: pd.DataFrame) -> list[tuple[Flag, ...]]:
     include evaluations in their rates. The step time is the median or the mean, whichever fits.
     """
     own = found["conditions"]
-    stated = pd.Series(["parser" not in one for one in own], index=found.index, dtype=bool)
-    texts = pd.Series([one.get("sequence_length") for one in own], index=found.index, dtype=object)
+    stated = np.array(["parser" not in one for one in own], dtype=bool)
+    texts = pd.Series([one.get("sequence_length") for one in own], dtype=object)
+    lengths = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64)
     batch, median = found["global_batch"], found["step_time_s"]
-    mean = found["step_time_mean_s"].fillna(median)
+    mean = first_known(found["step_time_mean_s"], median)
     flags: list[tuple[Flag, ...]] = list(found["flags"])
     for item, rate, exact in (
         ("samples", found["printed_rate"], stated),
         ("tokens", found["tokens_per_second"], stated & False),
     ):
         with np.errstate(all="ignore"):
-            work = batch * pd.to_numeric(texts, errors="coerce") if item == "tokens" else batch
+            work = batch * lengths if item == "tokens" else batch
             one, other = (known(rate * steps / work) for steps in (median, mean))
         wrong = np.minimum(one, other) > _TOLERANCE
         wrong |= exact & (np.maximum(one, other) < 1 / _TOLERANCE)
@@ -426,7 +406,7 @@ def _printed_conditions(records: pd.DataFrame, runs: Sequence[ExpectedRun]) -> l
 
 
 def _with_programs(
-    records: pd.DataFrame, conditions: Sequence[Mapping[str, str]], lengths: pd.Series[float]
+    records: pd.DataFrame, conditions: Sequence[Mapping[str, str]], lengths: Floats
 ) -> list[dict[str, str]]:
     """Return the conditions of the runs with `parser`, `counted` and `sequence_length`.
 
@@ -445,7 +425,7 @@ def _with_programs(
         columns.append(_joined(found))
     whole = []
     for run, (given, parsers, counted) in enumerate(zip(conditions, *columns, strict=True)):
-        length = f"{lengths[run]:.0f}" if run in lengths.index else ""
+        length = "" if np.isnan(lengths[run]) else f"{lengths[run]:.0f}"
         new = {"parser": parsers, "counted": counted, _LENGTH: length}
         whole.append({name: text for name, text in new.items() if text} | dict(given))
     return whole
@@ -460,17 +440,17 @@ def _joined(found: Sequence[set[str]]) -> list[str]:
     return [" / ".join(sorted(group[next(iter(own))])) if own else "" for own in found]
 
 
-def _sequence_lengths(records: pd.DataFrame) -> pd.Series[float]:
+def _sequence_lengths(records: pd.DataFrame, measured: Measurements) -> Floats:
     """Return the longest sequence of each run: a warm-up may begin with shorter ones."""
     own = records[(records["metric"] == _LENGTH) & (records["run"] >= 0) & (records["value"] > 0)]
-    return own.groupby("run")["value"].max()
+    return measured.per_run(own, "max")
 
 
 # Of a parameter for each token: two operations forward, four backward.
 _PER_PARAMETER = 6.0
 
 
-def _add_computed_operations(found: pd.DataFrame) -> None:
+def _add_computed_operations(found: _Columns) -> None:
     """Add TFLOP/s per GPU and MFU of the runs that state their operations, NaN for others.
 
     TFLOP/s = flops_per_sample x samples/s; without that number 6 N x tokens/s, N the parameters
@@ -480,20 +460,21 @@ def _add_computed_operations(found: pd.DataFrame) -> None:
     """
     own = found["conditions"]
 
-    def number(read: Callable[[Mapping[str, str]], float | None]) -> Column:
-        return pd.Series([read(one) for one in own], index=found.index, dtype="float64")
+    def number(read: Callable[[Mapping[str, str]], float | None]) -> Floats:
+        return np.array([read(one) for one in own], dtype=np.float64)
 
     per_sample = number(lambda one: number_of(one.get(FLOPS)))
     parameters = number(lambda one: number_of(one.get(PARAMETERS)))
     length = number(lambda one: number_of(one.get("sequence_length")))
     peak = number(lambda one: peak_tflops(one.get(PEAK), one.get("precision")))
     rate, printed = found["samples_per_second"], found["tflops_per_gpu"]
-    tokens = found["tokens_per_second"].fillna(_product(rate, length))
-    operations = _product(per_sample, rate).fillna(_product(_PER_PARAMETER * parameters, tokens))
-    gpus = found["gpus"].where(found["gpus"] > 0)
-    each = positive(_share(operations, gpus * 1e12))
-    found["tflops_per_gpu_computed"] = each.where(printed.isna())
-    found["mfu_computed"] = _share(printed.fillna(each), peak).where(found["mfu"].isna())
+    tokens = first_known(found["tokens_per_second"], _product(rate, length))
+    by_parameters = _product(_PER_PARAMETER * parameters, tokens)
+    operations = first_known(_product(per_sample, rate), by_parameters)
+    each = positive(_share(operations, positive(found["gpus"]) * 1e12))
+    found["tflops_per_gpu_computed"] = np.where(np.isnan(printed), each, NAN)
+    mfu = _share(first_known(printed, each), peak)
+    found["mfu_computed"] = np.where(np.isnan(found["mfu"]), mfu, NAN)
 
 
 @bounded
@@ -508,66 +489,62 @@ def _share(part: Any, whole: Any) -> Any:
 
 @bounded
 def _ratio(value: Any, unit: Any) -> Any:
-    return value / unit.where(unit > 0)
+    return value / np.where(unit > 0, unit, NAN)
 
 
-def _add_use_of_hardware(found: pd.DataFrame, measured: _Measured, lengths: Column) -> None:
+def _add_use_of_hardware(found: _Columns, measured: Measurements, lengths: Floats) -> None:
     """Add TFLOP/s per GPU, power [W] and energy [J] of each run, NaN where unknown.
 
     Values per rank become one of the job only if every rank has one; one GPU per rank is assumed
     where a value is per GPU. Values that are not above 0 are unknown: a counter that is absent
     reads 0.
     """
-    warmup, ranks, runs = measured.warmup, found["ranks"], found.index
+    warmup, ranks = measured.warmup, found["ranks"]
     power, energy, tflops = (measured.named(name) for name in ("power", "energy", "tflops"))
 
-    def of_all(rows: pd.DataFrame) -> Column:
-        return of_all_ranks(rows[rows["step"].isna()], ranks).reindex(runs)
+    def of_all(rows: pd.DataFrame) -> Floats:
+        return measured.of_all_ranks(rows[rows["step"].isna()], ranks)
 
-    def over_steps(stepwise: pd.DataFrame) -> tuple[Column, Column]:
+    def over_steps(stepwise: pd.DataFrame) -> tuple[Floats, Floats]:
         """Return the sum of the values of each run over its steps, and the number of steps."""
         whole = stepwise.assign(value=stepwise["value"] * stepwise["steps"])
-        values, counts = (per_run(whole, "sum", name).reindex(runs) for name in ("value", "steps"))
-        return values, counts
+        return measured.per_run(whole, "sum"), measured.per_run(whole, "sum", "steps")
 
     # A total is divided by the number of GPUs.
     whole = tflops["scope"] == GLOBAL
-    total, each = (typical(tflops[one], warmup).reindex(runs) for one in (whole, ~whole))
-    gpus = found["gpus"].where(found["gpus"] > 0, ranks)
-    found["tflops_per_gpu"] = positive(each.fillna(_ratio(total, gpus)))
+    total, each = (measured.typical(tflops[one]) for one in (whole, ~whole))
+    gpus = np.where(found["gpus"] > 0, found["gpus"], ranks)
+    found["tflops_per_gpu"] = positive(first_known(each, _ratio(total, gpus)))
     if power.empty and energy.empty:
         return
     # As stated of the run, else of its steps; power and energy of a step are of the measured ones.
     used = after_steps(step_totals(power, ranks), warmup)
-    found["power_w"] = positive(of_all(power).fillna(_ratio(*over_steps(used))))
-    single = typical(power[power["scope"] != GLOBAL], warmup, "mean").reindex(runs)
-    found["power_per_rank_w"] = positive(single).where(found["power_w"].isna())
+    found["power_w"] = positive(first_known(of_all(power), _ratio(*over_steps(used))))
+    single = positive(measured.typical(power[power["scope"] != GLOBAL], "mean"))
+    found["power_per_rank_w"] = np.where(np.isnan(found["power_w"]), single, NAN)
     stepwise = step_totals(energy, ranks)
-    found["energy_j"] = positive(of_all(energy).fillna(over_steps(stepwise)[0]))
+    found["energy_j"] = positive(first_known(of_all(energy), over_steps(stepwise)[0]))
     per_step = positive(_ratio(*over_steps(after_steps(stepwise, warmup))))
     by_run = _ratio(found["energy_j"], found["samples_seen"])
-    per_sample = positive(_ratio(per_step, found["global_batch"]).fillna(by_run))
+    per_sample = positive(first_known(_ratio(per_step, found["global_batch"]), by_run))
     found["energy_per_sample_j"] = per_sample
-    tokens = _ratio(found["tokens_per_second"], found["samples_per_second"])
-    tokens = lengths.reindex(runs).round().fillna(tokens)
+    printed = _ratio(found["tokens_per_second"], found["samples_per_second"])
+    tokens = first_known(np.round(lengths), printed)
     by_step = _ratio(per_step, found["tokens_per_second"] * found["step_time_mean_s"])
-    found["energy_per_token_j"] = positive(_ratio(per_sample, tokens).fillna(by_step))
+    found["energy_per_token_j"] = positive(first_known(_ratio(per_sample, tokens), by_step))
     found["power_per_rate_j"] = _ratio(found["power_w"], found["samples_per_second"])
 
 
-def sizes_of(runs: Sequence[ExpectedRun], world: Sequence[float] | Column) -> pd.DataFrame:
+def sizes_of(runs: Sequence[ExpectedRun], world: Floats) -> dict[str, Floats]:
     """Return the COUNTS of each run, NaN if unknown, and the ranks `planned` or stated by a user.
 
     `world` is the number of ranks that a log states. A value stated by a user takes precedence. The
     ranks that lines name are those that printed; there may be more.
     """
-    found = pd.DataFrame(
-        [_sizes(run) for run in runs], columns=[*_SIZES, "planned"], dtype="float64"
-    )
-    found["world_size"] = world
-    likely = (found["world_size"] >= 1) & (found["world_size"] <= _MOST_RANKS)
-    found["ranks"] = found["planned"].fillna(np.floor(found["world_size"].where(likely)))
-    return found
+    columns = np.array([_sizes(run) for run in runs], dtype=np.float64).reshape(len(runs), -1).T
+    found = dict(zip((*_SIZES, "planned"), columns, strict=True))
+    likely = np.where((world >= 1) & (world <= _MOST_RANKS), np.floor(world), NAN)
+    return found | {"world_size": world, "ranks": first_known(found["planned"], likely)}
 
 
 _SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "gpus", "cpus_per_task")
@@ -588,12 +565,12 @@ def _sizes(run: ExpectedRun) -> tuple[float | None, ...]:
     return nodes, each, tasks, gpus, None, run.sizes.get("ranks", product)
 
 
-def series_of(runs: Sequence[ExpectedRun], ranks: Column) -> list[str]:
+def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
     """Return the name of each run's series.
 
     Logs without a number of ranks are not assumed to have the same size.
     """
-    alone = ranks.isna() & (len(runs) > 1)
+    alone = np.isnan(ranks) & (len(runs) > 1)
     return [
         run.run_id
         if is_alone and not (run.topology or run.axes or run.sizes)

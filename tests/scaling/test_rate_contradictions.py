@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,6 +74,6 @@ def test_no_float_gives_a_warning(rate: float, step: float, batch: float, text: 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         flags = with_contradictions(
-            pd.DataFrame({**found, "flags": [()], "conditions": [{"sequence_length": text or ""}]})
+            {**found, "flags": [()], "conditions": [{"sequence_length": text or ""}]}
         )
     assert len(flags) == 1

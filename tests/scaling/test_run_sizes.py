@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-import pandas as pd
 import pytest
 
 from hpc_train.base.errors import ReportError
@@ -18,11 +17,11 @@ NAN = float("nan")
 
 def test_the_plan_comes_before_the_log() -> None:
     runs = [expected("a", nodes=2, gpus=4), foreign("b"), foreign("c")]
-    found = sizes_of(runs, [1.0, 16.0, NAN])
-    assert found.ranks[:2].tolist() == [8, 16]
-    assert np.isnan(found.ranks[2])
-    assert found.planned[0] == 8
-    assert np.isnan(found.planned[1:]).all()
+    found = sizes_of(runs, np.array([1.0, 16.0, NAN]))
+    assert found["ranks"][:2].tolist() == [8, 16]
+    assert np.isnan(found["ranks"][2])
+    assert found["planned"][0] == 8
+    assert np.isnan(found["planned"][1:]).all()
 
 
 def test_logs_without_ranks_are_apart_unless_somebody_names_their_series() -> None:
@@ -30,9 +29,9 @@ def test_logs_without_ranks_are_apart_unless_somebody_names_their_series() -> No
     named = msgspec.structs.replace(foreign("c"), axes={"lr": 1})
     sized = msgspec.structs.replace(foreign("d"), sizes={"nodes": 2})
     runs = [*bare, named, sized]
-    assert series_of(runs, pd.Series([NAN] * 4)) == ["a", "b", "lr=1", "all"]
-    assert series_of(runs, pd.Series([8.0] * 4)) == ["all", "all", "lr=1", "all"]
-    assert series_of(bare[:1], pd.Series([NAN])) == ["all"]
+    assert series_of(runs, np.full(4, NAN)) == ["a", "b", "lr=1", "all"]
+    assert series_of(runs, np.full(4, 8.0)) == ["all", "all", "lr=1", "all"]
+    assert series_of(bare[:1], np.array([NAN])) == ["all"]
 
 
 def derived(batches: dict[int, float | None], declared: Scaling | None = None) -> str:
