@@ -47,13 +47,13 @@ def nested(row: Row) -> dict[str, Any]:
 
 
 def _plain_column(column: pd.Series[Any]) -> list[Any]:
-    known = column.notna()
     values = column.tolist()
     if column.dtype == object:
         values = [_plain(value) for value in values]
-    if known.all():
+    if not column.hasnans:
         return values
-    return [v if there else None for v, there in zip(values, known, strict=True)]
+    absent = column.isna().tolist()
+    return [None if gone else value for value, gone in zip(values, absent, strict=True)]
 
 
 def _plain(value: Any) -> Any:

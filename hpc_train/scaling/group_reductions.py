@@ -111,9 +111,13 @@ def moments(values: Floats, groups: Ints, size: int) -> Moments:
 
 def over(how: Literal["min", "max", "sum"], values: Floats, groups: Ints, size: int) -> Floats:
     """Return the smallest, largest or sum of the known values of each group, NaN without."""
-    each = pd.Series(values, dtype=np.float64).groupby(groups)
-    found = each.sum(min_count=1) if how == "sum" else each.agg(how)
-    return found.reindex(range(size)).to_numpy(dtype=np.float64, copy=True)
+    known, found = ~np.isnan(values), np.full(size, NAN)
+    if how == "sum":
+        found[groups[known]] = 0.0
+        np.add.at(found, groups[known], values[known])
+    else:
+        (np.fmin if how == "min" else np.fmax).at(found, groups, values)
+    return found
 
 
 def agree(low: Floats, high: Floats) -> Mask:
@@ -126,6 +130,8 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
     if name not in frame:
         return np.full(len(frame), NAN)
     column = frame[name]
+    if column.dtype == np.float64:
+        return column.to_numpy(copy=True)
     return column.to_numpy(dtype=np.float64, na_value=NAN)
 
 
@@ -160,5 +166,8 @@ def filled(code: Ints, *groups: Ints) -> Ints:
 
 def codes(columns: Sequence[pd.Series[Any]]) -> Ints:
     """Number the different rows in order of appearance; NA counts as a value."""
-    rows = pd.DataFrame({n: pd.factorize(column)[0] for n, column in enumerate(columns)})
-    return rows.groupby(list(rows), sort=False).ngroup().to_numpy(dtype=np.int64)
+    found = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        code, values = pd.factorize(column)
+        found = pd.factorize(found * (len(values) + 1) + code)[0].astype(np.int64)
+    return found

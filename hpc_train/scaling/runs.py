@@ -541,8 +541,9 @@ def sizes_of(runs: Sequence[ExpectedRun], world: Floats) -> dict[str, Floats]:
     `world` is the number of ranks that a log states. A value stated by a user takes precedence. The
     ranks that lines name are those that printed; there may be more.
     """
-    columns = np.array([_sizes(run) for run in runs], dtype=np.float64).reshape(len(runs), -1).T
-    found = dict(zip((*_SIZES, "planned"), columns, strict=True))
+    names = (*_SIZES, "planned")
+    sizes = np.array([_sizes(run) for run in runs], dtype=np.float64).reshape(-1, len(names))
+    found = dict(zip(names, sizes.T, strict=True))
     likely = np.where((world >= 1) & (world <= _MOST_RANKS), np.floor(world), NAN)
     return found | {"world_size": world, "ranks": first_known(found["planned"], likely)}
 

@@ -97,10 +97,8 @@ def speedup_frame(
 
 def _typed(columns: dict[str, Any]) -> pd.DataFrame:
     types = {**dict.fromkeys(COUNTS, "Int64"), **dict.fromkeys(FLOATS, "float64")}
-    # A list of tuples of one length would become columns.
-    flags = pd.Series(columns["flags"], dtype=object)
-    frame: pd.DataFrame = pd.DataFrame({**columns, "flags": flags}, columns=pd.Index(COLUMNS))
-    return frame.astype(types)
+    types["flags"] = "object"
+    return pd.DataFrame({name: pd.Series(columns[name], dtype=types.get(name)) for name in COLUMNS})
 
 
 def against(
