@@ -84,14 +84,11 @@ def _print_json(found: dict[Path, RunStates]) -> None:
     import msgspec
 
     from hpc_train.diagnosis.diagnose_runs import causes
-    from hpc_train.runs.nodes import slow_ranks
     from hpc_train.runs.run_table import row
 
     runs = [run for one in found.values() for run in one.runs]
     why = causes(runs)
-    # The log of each rank is opened: as in the table, of a single run only.
-    slow = msgspec.to_builtins(slow_ranks(runs[0].folder.logs)) if len(runs) == 1 else None
-    rows = [row(run, why, slow) for run in runs]
+    rows = [row(run, why) for run in runs]
     missing = [name for one in found.values() for name in one.missing]
     click.echo(msgspec.json.encode({"schema": 1, "runs": rows, "missing": missing}))
 

@@ -58,12 +58,8 @@ def earlier(runs: Sequence[Run]) -> frozenset[str]:
     return frozenset(str(name) for name in names if name.attempt < last[name.stem, name.repetition])
 
 
-def row(
-    run: Run,
-    causes: Mapping[str, str] | None = None,
-    slow: Sequence[Mapping[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Return a run's row of `status --json`; `slow` are its slow ranks, None if not looked for."""
+def row(run: Run, causes: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return a run's row of `status --json`."""
     manifest, times, report = run.manifest, run.status, run.job_report
     expected = run.state is JobState.PENDING and report is not None
     return {
@@ -85,7 +81,6 @@ def row(
         "restart_count": times.restart_count if times else None,
         "earlier_start": _start(run.earlier) if run.earlier else None,
         "restarts": json_rows(run.starts),
-        "slow_ranks": slow,
     }
 
 

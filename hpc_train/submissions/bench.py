@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import PlanError, SpecError
-from hpc_train.base.processes import python_command, run
+from hpc_train.base.processes import python_command
 from hpc_train.base.value import Value
 from hpc_train.jobs.collectives import COLLECTIVES, message_of, message_sizes, parse_size
 from hpc_train.jobs.override import Override, option_override
-from hpc_train.jobs.strategies import ONE_PROCESS, STRATEGIES
+from hpc_train.jobs.strategies import STRATEGIES
 from hpc_train.logs.collect import logs_of
 from hpc_train.runs.run import RunFolder
 from hpc_train.scripts.prepare import Prepared
@@ -127,21 +124,8 @@ def bench_table(folder: RunFolder) -> str:
 
 NAME = "bench-train"
 MOST_RANKS = 8
-FEWEST_STEPS, MOST_STEPS = 10, 200
 _TRAINER, _BATCH = "hpc_train.trainer.train", 32
 _TRAIN_ORIGIN = "hpctrain bench train"
-# In results/studies/strategies-two-cores a step takes 2.2 times that of `single`, at most 8.
-_SLOWER = 5
-# A launcher imports torch before the ranks do.
-_STARTS = 2
-_PROBE_STEPS, _PROBE_S = 5, 300.0
-
-
-class Probe(Value, frozen=True, kw_only=True):
-    """What the trainer takes on one rank here: its start, and a step [s]."""
-
-    start: float
-    step: float
 
 
 def sizes(machine: Machine) -> tuple[int, ...]:
@@ -161,62 +145,25 @@ def train_overrides(
     taken = {path.name for path in root.glob(f"{NAME}*")}
     names = (NAME, *(f"{NAME}-{number}" for number in range(2, len(taken) + 2)))
     ranks = "gpus_per_node" if machine.gpus else "tasks_per_node"
+    arguments = f"--global-batch-size {_BATCH} --steps {steps} --no-accuracy"
     keys = {
         "name": next(name for name in names if name not in taken),
         "axes": {"strategy": list(strategies or STRATEGIES), ranks: list(sizes(machine))},
-        "command": [python_command(), "-m", _TRAINER, *_train_arguments(steps)],
+        "command": [python_command(), "-m", _TRAINER, *arguments.split()],
     }
     return tuple(
         Override(key=key, value=value, origin=_TRAIN_ORIGIN) for key, value in keys.items()
     )
 
 
-def _train_arguments(steps: int) -> list[str]:
-    return ["--global-batch-size", str(_BATCH), "--steps", str(steps), "--no-accuracy"]
-
-
-def probe(prepared: Prepared) -> Probe:
-    """Train a few steps with `single`.
+def check_this_machine(prepared: Prepared) -> None:
+    """Refuse the site of a cluster.
 
     Raises:
-        PlanError: the site is a cluster, or the trainer does not run here.
+        PlanError: it is one.
     """
     if not prepared.site.batch.this_machine:
         raise PlanError(
             f"bench train measures this machine, but the site is {prepared.site.name}",
             "hpctrain bench train --site local, in a job of the cluster",
         )
-    trainer = prepared.points[0].job.value.trainer
-    model = trainer.model if trainer and trainer.model else "gpt-tiny"
-    command = [python_command(), "-m", _TRAINER, *_train_arguments(_PROBE_STEPS)]
-    command += ["--strategy", ONE_PROCESS]
-    begun = time.monotonic()
-    done = run(
-        [*command, "--model", model], _PROBE_S, environment={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
-    wall = time.monotonic() - begun
-    end = [line for line in done.stdout.splitlines() if '"event":"end"' in line]
-    if done.returncode or not end:
-        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise PlanError(f"the trainer does not run here: {why}", "pip install 'hpctrain[torch]'")
-    seconds = float(json.loads(end[0].partition(" ")[2])["time_to_train"])
-    return Probe(start=wall - seconds, step=seconds / _PROBE_STEPS)
-
-
-def steps_in(minutes: float, runs: int, found: Probe) -> int:
-    """Return how many steps each run may have.
-
-    Raises:
-        PlanError: the time is too short for ten.
-    """
-    starts, step = runs * _STARTS * found.start, runs * _SLOWER * found.step
-    steps = int((minutes * 60 - starts) / step)
-    if steps < FEWEST_STEPS:
-        needed = (starts + FEWEST_STEPS * step) / 60
-        raise PlanError(
-            f"--minutes {minutes:g} is too short for {runs} runs of {FEWEST_STEPS} steps, each "
-            f"with a start of {_STARTS * found.start:.0f} s",
-            f"hpctrain bench train --minutes {int(needed) + 1}, or fewer strategies: "
-            "--strategy single --strategy ddp",
-        )
-    return min(steps, MOST_STEPS)

@@ -17,7 +17,6 @@ from hpc_train.logs.read_log import GUESSING, Log, ParseStats, parsers_of, read
 from hpc_train.logs.record import RESULTS, Pack
 from hpc_train.reports.study_runs import deleted_logs, has_one_rank
 from hpc_train.runs.expected_runs import run_time_s
-from hpc_train.runs.nodes import slow_ranks
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_folders import read_study
 
@@ -31,8 +30,6 @@ _WORDS = {
 # A training's event `start` says how many steps it will train.
 _TOTAL_STEPS = re.compile(rb'@hpct \{[^{}\r\n]{0,2000}"total_steps": {0,9}(\d{1,12})')
 _HEAD = 1 << 16
-# So often the logs of all ranks are read [s], and so many slow ones are named.
-_SLOW_S, _NAMED = 30.0, 3
 # Of so many runs at most the log is read.
 _SHOWN_RUNS = 20
 # Logs of a run that show whether anything is measured; there may be one for each of many ranks.
@@ -136,20 +133,17 @@ class RunProgress:
         self._line = ""
         self._known: dict[str, LastMeasurement] = {}
         self._texts: dict[str, str] = {}
-        self._slow: dict[str, tuple[float | None, str]] = {}
 
     def texts(self, runs: Sequence[Run]) -> dict[str, str]:
         """Return `step 120, 0.25 s a step, 2 min to step 600, 41 min to the time limit` by run.
 
-        Then the GPU-hours so far and, of a single run, its slow ranks.
+        Then the GPU-hours so far.
         """
         now = time.monotonic()
         running = [run for run in runs if run.state is JobState.RUNNING][:_SHOWN_RUNS]
         if now - self._read_at >= self._every_s:
             self._read_at = now
             self._texts = {run.folder.run_id: self.text(run) for run in running}
-            if len(runs) == 1 and running and (slow := self._slow_ranks(running[0])):
-                self._texts = {name: f"{text}; {slow}" for name, text in self._texts.items()}
         names = {run.folder.run_id for run in running}
         return {name: text for name, text in self._texts.items() if name in names and text}
 
@@ -169,14 +163,6 @@ class RunProgress:
         line = self.text(runs[0])
         known, self._line = self._line, line
         return f"{runs[0].folder.run_id}  {line}" if line and line != known else ""
-
-    def _slow_ranks(self, run: Run) -> str:
-        """Return `slow: rank 1 on n2 takes …`; it opens the log of each rank, so it is kept."""
-        now, (read_at, text) = time.monotonic(), self._slow.get(run.folder.run_id, (None, ""))
-        if read_at is None or now - read_at >= _SLOW_S:
-            text = "; ".join(f"slow: {one.text()}" for one in slow_ranks(run.folder.logs)[:_NAMED])
-            self._slow[run.folder.run_id] = (now, text)
-        return text
 
 
 # A benchmark of a network measures no training, and `collect` prints what it measures.

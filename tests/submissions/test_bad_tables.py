@@ -207,14 +207,3 @@ def test_the_hours_are_those_of_all_starts(run: Run) -> None:
     manifest = msgspec.structs.replace(run.manifest, plan=plan)
     assert hours_used(msgspec.structs.replace(again, manifest=manifest)) == "17.3 GPU-h"
     assert hours_used(msgspec.structs.replace(run, status=None)) == ""
-
-
-def test_a_slow_rank_is_named_while_its_run_is_watched(run: Run) -> None:
-    for rank, seconds in enumerate((0.1, 0.3)):
-        step = '@hpct {"event": "step", "step": %d, "step_time": 0.4, "compute_time": %g}\n'
-        log(run, "".join(step % (n, seconds) for n in range(9)), f"rank-{rank}.out")
-    (text,) = RunProgress(0.0).texts([run]).values()
-    assert text.endswith("; slow: rank 1 takes 0.3 s a step, 3 times the median of the other ranks")
-    # Each of several runs would have the logs of all its ranks opened.
-    several = RunProgress(0.0).texts([run, run])
-    assert "slow: " not in "".join(several.values())

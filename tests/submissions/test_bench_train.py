@@ -1,4 +1,4 @@
-"""The study of `bench train`: sizes of a machine, a new name for each, steps for a time."""
+"""The study of `bench train`: sizes of a machine, a new name for each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from hpc_train.base.data_folders import strategies_study
 from hpc_train.base.errors import PlanError
 from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.sites.load import Machine
-from hpc_train.submissions.bench import MOST_STEPS, Probe, probe, sizes, steps_in, train_overrides
-
-PROBE = Probe(start=5.0, step=0.1)
+from hpc_train.submissions.bench import check_this_machine, sizes, train_overrides
 
 
 def study(tmp_path: Path, site: str, *strategies: str, cpus: int = 2, gpus: int = 0) -> Prepared:
@@ -50,15 +48,6 @@ def test_each_study_has_a_folder_of_its_own(tmp_path: Path) -> None:
     assert names == ["bench-train", "bench-train-2", "bench-train-3"]
 
 
-def test_the_time_decides_the_steps() -> None:
-    assert steps_in(10, 13, PROBE) == int((600 - 13 * 10) / (13 * 0.5))
-    assert steps_in(1000, 13, PROBE) == MOST_STEPS
-    with pytest.raises(PlanError, match=r"--minutes 3 is too short for 13 runs of 10 steps") as one:
-        steps_in(3, 13, PROBE)
-    assert "hpctrain bench train --minutes 4" in one.value.hint
-    assert steps_in(4, 13, PROBE) >= 10
-
-
 def test_a_cluster_is_not_this_machine(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="measures this machine, but the site is slurm-generic"):
-        probe(study(tmp_path, "slurm-generic", "ddp"))
+        check_this_machine(study(tmp_path, "slurm-generic", "ddp"))
