@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from hpc_train.api.arguments import (
-    AnyPath,
-    count_of,
-    mapping_of,
-    path_of,
-    results_of,
-    text_of,
-    texts_of,
-)
+import msgspec
+
+from hpc_train.api.arguments import AnyPath, Name, checked, path_of, results_of, texts_of
 from hpc_train.api.report import WrittenReport
 from hpc_train.reports.advise import AdviceOptions, advice_of
 
@@ -64,14 +58,14 @@ def advise(
         HpcTrainError: the file, the site, a condition, the program or an earlier result is wrong.
         MissingExtraError: earlier results without pandas, or a program without torch.
     """
-    stated = mapping_of(conditions, "conditions")
+    stated = checked(conditions or {}, dict[str, Any], "conditions")
     options = AdviceOptions(
-        gpus=count_of(gpus, "gpus", 1),
-        deadline=None if deadline is None else text_of(deadline, "deadline"),
-        budget=None if budget is None else text_of(budget, "budget"),
+        gpus=checked(gpus, Annotated[int, msgspec.Meta(ge=1)] | None, "gpus"),
+        deadline=checked(deadline, Name | None, "deadline"),
+        budget=checked(budget, Name | None, "budget"),
         conditions=tuple(f"{key}={value}" for key, value in stated.items()),
         measured=tuple(texts_of(measured, "measured")) if measured else (),
-        program=None if program is None else text_of(program, "program"),
+        program=checked(program, Name | None, "program"),
         results=results_of(results),
     )
     return AdviceReport(*advice_of(path_of(file, "file"), site, options))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpc_train.api.arguments import AnyPath, number_of, text_of, texts_of
+from hpc_train.api.arguments import AnyPath, Number, checked, text_of, texts_of
 from hpc_train.api.report import WrittenReport, search_of
 from hpc_train.base.extras import need
 from hpc_train.reports.compare import ComparedReport
@@ -47,6 +47,6 @@ def compare(
     """
     need("hpc_train.compare", "report")
     search = search_of(results, parser, points, allow_failed)
-    effect = number_of(min_effect, "min_effect")
+    effect = checked(min_effect, Number | None, "min_effect")
     mixed = tuple(texts_of(allow_mixed, "allow_mixed")) if allow_mixed else ()
     return Comparison(compare_sides(text_of(a, "a"), text_of(b, "b"), search, effect, mixed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hpc_train.api.arguments import AnyPath, flag_of, results_of, texts_of
+from hpc_train.api.arguments import AnyPath, checked, results_of, texts_of
 from hpc_train.api.blocks import Block, Displayed, ShownText, Verbatim
 from hpc_train.diagnosis.diagnose_runs import Diagnosed
 from hpc_train.diagnosis.diagnose_runs import diagnose as diagnose_words
@@ -90,4 +90,4 @@ def diagnose(
         StoreError: runs and other logs are mixed. LogParseError: no log can be read.
     """
     words, root = texts_of(paths, "paths"), results_of(results)
-    return DiagnosedJobs(diagnose_words(words, root, one_job=flag_of(one_job, "one_job")))
+    return DiagnosedJobs(diagnose_words(words, root, one_job=checked(one_job, bool, "one_job")))

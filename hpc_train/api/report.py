@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from hpc_train.api.arguments import (
     AnyPath,
-    choice_of,
-    flag_of,
-    mapping_of,
-    number_of,
+    Name,
+    Number,
+    checked,
     path_of,
     results_of,
     text_of,
@@ -111,7 +110,7 @@ class WrittenReport(Displayed):
             UnknownNameError: no such format.
         """
         target = path_of(path, "path")
-        form = None if format is None else text_of(format, "format")
+        form = checked(format, Name | None, "format")
         check_format(form, target)
         return write_report(self._built_for(target, form), target, form)
 
@@ -228,16 +227,16 @@ def report(
     need("hpc_train.report", "report")
     search = msgspec.structs.replace(
         search_of(results, parser, points, allow_failed, exclude),
-        scaling=choice_of(scaling, "scaling", (None, "strong", "weak")),
-        batch=number_of(batch, "batch"),
-        rates=choice_of(rates, "rates", (None, "job", "rank")),
+        scaling=checked(scaling, Literal["strong", "weak"] | None, "scaling"),
+        batch=checked(batch, Number | None, "batch"),
+        rates=checked(rates, Literal["job", "rank"] | None, "rates"),
         sizes=sizes_in_order({"gpus": _list(gpus), "nodes": _list(nodes), "ranks": _list(ranks)}),
     )
     options = ReportOptions(
         search=search,
         allow_mixed=tuple(texts_of(allow_mixed, "allow_mixed")) if allow_mixed else (),
         target=None if target is None else target_of(text_of(target, "target")),
-        forecast=number_of(forecast, "forecast"),
+        forecast=checked(forecast, Number | None, "forecast"),
         against=None if against is None else text_of(against, "against"),
     )
     return ScalingReport(report_inputs(texts_of(paths, "paths"), search), options)
@@ -261,7 +260,7 @@ def search_of(
     Raises:
         ArgumentError: an argument of a wrong type, or an exclusion without a reason.
     """
-    excluded = mapping_of(exclude, "exclude")
+    excluded = checked(exclude or {}, dict[str, Any], "exclude")
     for run, reason in excluded.items():
         if not isinstance(reason, str) or not reason.strip():
             raise ArgumentError(
@@ -272,7 +271,7 @@ def search_of(
         form=text_of(parser, "parser"),
         points=None if points is None else path_of(points, "points"),
         excluded=dict(excluded),
-        allow_failed=flag_of(allow_failed, "allow_failed"),
+        allow_failed=checked(allow_failed, bool, "allow_failed"),
     )
 
 

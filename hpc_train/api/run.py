@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from hpc_train.api.arguments import AnyPath, count_of, number_of, results_of, text_of
+import msgspec
+
+from hpc_train.api.arguments import AnyPath, Number, checked, results_of, text_of
 from hpc_train.api.blocks import (
     Block,
     Displayed,
@@ -257,7 +259,10 @@ class SubmittedRun(SubmittedRuns):
             ArgumentError: a negative rank, or fewer than one line.
             StoreError: there is no log, or none yet.
         """
-        rank, lines = count_of(rank, "rank", 0), count_of(lines, "lines", 1)
+        rank, lines = (
+            checked(rank, Annotated[int, msgspec.Meta(ge=0)] | None, "rank"),
+            checked(lines, Annotated[int, msgspec.Meta(ge=1)] | None, "lines"),
+        )
         logs = RunLogs(str(self._folder), self._folder.parent, rank=rank, lines=lines)
         if logs.empty:
             raise logs.no_log(self.id)
@@ -275,7 +280,7 @@ class SubmittedRun(SubmittedRuns):
             ArgumentError: `timeout` is not a number of seconds.
             WaitTimeoutError: the run has not finished; it continues. It is a `TimeoutError`.
         """
-        limit = number_of(timeout, "timeout")
+        limit = checked(timeout, Number | None, "timeout")
         update = updated_cell(self)
         self._states.wait(lambda: [self._states.run(self.id)], limit, update)
         return self.state

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hpc_train.api.arguments import AnyPath, number_of, results_of, text_of
+from hpc_train.api.arguments import AnyPath, Number, checked, results_of, text_of
 from hpc_train.api.blocks import Block, Rows, Sentences, Title, updated_cell
 from hpc_train.api.run import SubmittedRun, SubmittedRuns
 from hpc_train.base.errors import StoreError
@@ -77,7 +77,7 @@ class SubmittedStudy(SubmittedRuns):
             ArgumentError: `timeout` is not a number of seconds.
             WaitTimeoutError: some runs have not finished; they continue. It is a `TimeoutError`.
         """
-        limit = number_of(timeout, "timeout")
+        limit = checked(timeout, Number | None, "timeout")
         self._states.wait(self._last_attempts, limit, updated_cell(self))
         return self.states
 

@@ -9,10 +9,9 @@ import msgspec
 
 from hpc_train.api.arguments import (
     AnyPath,
-    flag_of,
+    Number,
+    checked,
     keyword_request,
-    mapping_of,
-    number_of,
     path_of,
     results_of,
     text_of,
@@ -59,7 +58,9 @@ def submit(
     """
     path, words = path_of(file, "file"), words_of(args, "args")
     named = None if site is None else text_of(site, "site")
-    request = keyword_request(path, words, named, keys, mapping_of(settings, "settings"))
+    request = keyword_request(
+        path, words, named, keys, checked(settings or {}, dict[str, Any], "settings")
+    )
     return submit_request(request, results, max_gpu_hours, rerun_failed)
 
 
@@ -74,7 +75,10 @@ def submit_request(
     Raises:
         HpcTrainError: as `submit`.
     """
-    again, most = flag_of(rerun_failed, "rerun_failed"), number_of(max_gpu_hours, "max_gpu_hours")
+    again, most = (
+        checked(rerun_failed, bool, "rerun_failed"),
+        checked(max_gpu_hours, Number | None, "max_gpu_hours"),
+    )
     prepared = prepare(msgspec.structs.replace(request, starts=True))
     notices = [*prepared.notices]
     argv = ["hpc_train.submit", str(request.path), *request.arguments]

@@ -31,9 +31,9 @@ def test_a_log_has_a_root_cause() -> None:
     ("words", "keys", "pattern"),
     [
         ([], {}, "^paths: the list is empty"),
-        (3, {}, "^paths: must be text"),
+        (3, {}, "^paths: Expected `str`"),
         ("none", {}, "unknown run or study 'none'"),
-        (str(LOGS), {"one_job": 1}, "^one_job: must be True or False"),
+        (str(LOGS), {"one_job": 1}, "^one_job: Expected `bool`"),
     ],
     ids=["no logs", "another type", "unknown", "one_job"],
 )

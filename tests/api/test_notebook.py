@@ -59,7 +59,7 @@ WRONG = {
     "--nodes many\nx = 1": "--nodes: resources.nodes: must be a whole number",
     "--site nowhere\nx = 1": "unknown site 'nowhere'",
     "--max-gpu-hours x\nx = 1": "argument --max-gpu-hours: invalid float value: 'x'",
-    "--max-gpu-hours nan\nx = 1": "max_gpu_hours: must be a number of at least 0, not nan",
+    "--max-gpu-hours nan\nx = 1": "max_gpu_hours: Expected `float` >= 0.0: nan",
     "--set nodes\nx = 1": "--set nodes: write KEY=VALUE",
     "--var a-b\nx = 1": "'a-b' is not the name of a variable",
     "'a\nx = 1": "No closing quotation",
