@@ -30,8 +30,14 @@ WRONG: dict[str, tuple[Call, str]] = {
         r"^settings\['resources\.nodez'\]: ",
     ),
     "empty key": (lambda: submit("job.yaml", settings={"": 2}), r"^settings\[''\]: "),
-    "key of another type": (lambda: submit("job.yaml", settings={1: 2}), "^settings: Expected `str`"),
-    "settings as a list": (lambda: submit("job.yaml", settings=[1]), "^settings: Expected `object`"),
+    "key of another type": (
+        lambda: submit("job.yaml", settings={1: 2}),
+        "^settings: .*`str`",
+    ),
+    "settings as a list": (
+        lambda: submit("job.yaml", settings=[1]),
+        "^settings: .*`object`",
+    ),
     "text for a number": (lambda: submit("job.yaml", nodes="two"), "^nodes=: .* not 'two'"),
     "absurd number": (lambda: submit("job.yaml", nodes=10**9), "^nodes=: .* from 1 to 100000"),
     "NaN": (lambda: submit("job.yaml", nodes=math.nan), "^nodes=: .* not nan"),
@@ -42,7 +48,10 @@ WRONG: dict[str, tuple[Call, str]] = {
     "one text as args": (lambda: submit("train.py", "--epochs 3"), "^args: must be a list"),
     "an object in args": (lambda: submit("train.py", [None]), r"^args: Expected .* at `\$\[0\]`"),
     "args of a job": (lambda: submit("job.yaml", ["x"]), r"^job\.yaml: arguments"),
-    "a text as flag": (lambda: submit("study.yaml", rerun_failed="no"), "^rerun_failed: Expected `bool`"),
+    "a text as flag": (
+        lambda: submit("study.yaml", rerun_failed="no"),
+        "^rerun_failed: .*`bool`",
+    ),
     "NaN hours": (lambda: submit("job.yaml", max_gpu_hours=math.nan), "^max_gpu_hours: .*: nan"),
     "negative hours": (lambda: submit("job.yaml", max_gpu_hours=-1), "^max_gpu_hours: .*: -1"),
     "results is a file": (lambda: submit("job.yaml", results="job.yaml"), "cannot be written"),
