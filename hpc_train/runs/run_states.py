@@ -26,7 +26,6 @@ from hpc_train.runs.nodes import NodeFault, bad_nodes, node_faults
 from hpc_train.runs.restart_table import signal_of
 from hpc_train.runs.run import Failure, JobReport, JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_folders import find, homes, is_run, read_run, run_folders
-from hpc_train.runs.submission_file import mark, read
 from hpc_train.runs.submission_file import write as write_submission
 from hpc_train.sites.batch_system import find_batch_system
 
@@ -241,10 +240,8 @@ class Cancelled(Value, frozen=True, kw_only=True):
     unknown_jobs: tuple[Run, ...]
 
 
-def cancel(path: Path, reason: str = "") -> Cancelled:
+def cancel(path: Path) -> Cancelled:
     """Cancel the runs at a path that are not known to have finished.
-
-    `reason` stands in their records, if it was not the user who asked.
 
     Raises:
         StoreError: all of them have finished, or one shares its allocation with others.
@@ -275,10 +272,6 @@ def cancel(path: Path, reason: str = "") -> Cancelled:
     for name in {submission.executor for submission in submissions.values()}:
         selected = {run: s for run, s in submissions.items() if s.executor == name}
         executor_of(name).cancel(home, selected)
-        for folder in selected if reason else ():
-            done = read(folder)
-            if done is not None and done.state is JobState.CANCELLED:
-                mark(folder, done, done.state, reason)
     unknown_jobs = tuple(run for run in unknown if run not in active)
     return Cancelled(runs=tuple(active), unknown_jobs=unknown_jobs)
 
