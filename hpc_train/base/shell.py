@@ -130,8 +130,8 @@ _DEEPEST = 30
 
 
 class ShellText(Value, frozen=True, kw_only=True):
-    """All commands and here-documents of a text, and the unterminated constructs, innermost "
-    "first."""
+    """All commands and here-documents of a text, and the unterminated constructs, innermost
+    first."""
 
     commands: tuple[Command, ...]
     documents: tuple[HereDocument, ...] = ()

@@ -21,8 +21,8 @@ from hpc_train.sites.partition import ANY
 
 
 class Choice(NamedTuple):
-    """The context of a job on a partition, and the origin of the choice; None: the cluster's "
-    "default."""
+    """The context of a job on a partition, and the origin of the choice; None: the cluster's
+    default."""
 
     context: Context
     partition: Setting | None

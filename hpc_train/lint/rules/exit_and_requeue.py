@@ -33,8 +33,8 @@ def _runs_in_front(script: JobScript) -> Iterator[Command]:
 
 
 def _sets(script: JobScript, *flags: str) -> bool:
-    """Whether the script has `set -e`, `set -o pipefail` or the like, or has the option in its #! "
-    "line."""
+    """Whether the script has `set -e`, `set -o pipefail` or the like, or has the option in its #!
+    line."""
     for command in script.runs("set"):
         texts = [word.text for word in command.words[1:]]
         if any(flag in texts for flag in flags if len(flag) > 1):

@@ -348,8 +348,8 @@ def _apptainer(request: ContainerRequest) -> tuple[Token, ...]:
 
 
 def _podman(request: ContainerRequest) -> tuple[Token, ...]:
-    """One container per rank: to communicate, they need the host's network, memory and process "
-    "ids."""
+    """One container per rank: to communicate, they need the host's network, memory and process
+    ids."""
     backend = () if request.plain else (BACKEND,)
     names = (*RANK_NAMES, *backend, *_MPI_NAMES, *request.of_ranks, *request.passed)
     return (
@@ -402,8 +402,8 @@ def _container_env(request: ContainerRequest) -> Token:
 
 
 def _edf(request: ContainerRequest) -> tuple[Token, ...]:
-    """The script writes an environment definition that extends the image's with the job's "
-    "mounts."""
+    """The script writes an environment definition that extends the image's with the job's
+    mounts."""
     option = Text(text="--environment=")
     path = (JobVar(name="edf"),) if request.plain else (JobVar(name=RUN), Text(text="/edf.toml"))
     return (Joined(parts=(option, *path)), *_texts(*request.args))

@@ -145,8 +145,8 @@ def _has_option(name: str, torch: str | None) -> bool:
 
 
 def _option(name: str, torch: str | None) -> str:
-    """Return the spelling of an option for a version of torch: older ones accept underscores "
-    "only."""
+    """Return the spelling of an option for a version of torch: older ones accept underscores
+    only."""
     dashes = within(parts(torch or _SUPPORTED), _DASHES)
     return f"--{name}" if dashes else f"--{name.replace('-', '_')}"
 
