@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-import selectors
 import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,9 +39,6 @@ _LEAKED_NAMES = {"RANK", "WORLD_SIZE", "NODE_RANK", "NNODES", "GROUP_RANK", "OMP
 # Output in colour, and figures for a notebook: the log of a job is neither.
 _OF_A_KERNEL = {"MPLBACKEND", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"}
 _KEPT = {"SLURM_CONF", "SLURM_CLUSTERS"}
-# Several hundred times the size of Slurm's output for ten thousand nodes.
-MOST_OUTPUT_MIB = 64
-_CHUNK = 1 << 16
 
 
 class Finished(Value, frozen=True, kw_only=True):
@@ -62,10 +57,6 @@ class Exchanged(NamedTuple):
     stderr: str
 
 
-class _TooMuchError(Exception):
-    """A process that prints without end."""
-
-
 def run(
     argv: Sequence[str],
     timeout_s: float,
@@ -75,7 +66,7 @@ def run(
     """Run a program to its end, in this environment or another; never raises an error.
 
     A program that does not exist is reported as 127, one that takes too long as 124, as the
-    shell and timeout(1) do; one that prints without end as 125.
+    shell and timeout(1) do.
     """
     return collect(launch(argv, cwd, environment), timeout_s)
 
@@ -110,7 +101,7 @@ def exchange(argv: Sequence[str], given: bytes, timeout_s: float) -> Exchanged:
             process.wait()
         out.seek(0)
         errors.seek(0)
-        return Exchanged(code, out.read(), _text(bytearray(errors.read())))
+        return Exchanged(code, out.read(), _text(errors.read()))
 
 
 def launch(
@@ -125,49 +116,22 @@ def launch(
 
 
 def collect(process: subprocess.Popen[bytes] | Finished, timeout_s: float) -> Finished:
-    """Wait for the end of a program; it is killed after `timeout_s` or too much output."""
+    """Wait for the end of a program; it is killed after `timeout_s`."""
     if isinstance(process, Finished):
         return process
-    deadline = time.monotonic() + timeout_s
     with process:
         try:
-            stdout, stderr = _read(process, deadline)
-            process.wait(max(0.0, deadline - time.monotonic()))
-        except (TimeoutError, subprocess.TimeoutExpired):
+            stdout, stderr = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
             message = f"no answer within {timeout_s} s"
             return Finished(returncode=124, stdout="", stderr=message)
-        except _TooMuchError:
-            message = f"more than {MOST_OUTPUT_MIB} MiB of output"
-            return Finished(returncode=125, stdout="", stderr=message)
         finally:
             # Also on an interrupt; this has no effect on a process that has ended.
             process.kill()
-        return Finished(returncode=process.returncode, stdout=stdout, stderr=stderr)
+        return Finished(returncode=process.returncode, stdout=_text(stdout), stderr=_text(stderr))
 
 
-def _read(process: subprocess.Popen[bytes], deadline: float) -> list[str]:
-    """Return stdout and stderr, complete."""
-    outputs = {
-        stream.fileno(): bytearray() for stream in (process.stdout, process.stderr) if stream
-    }
-    with selectors.DefaultSelector() as open_ones:
-        for number in outputs:
-            open_ones.register(number, selectors.EVENT_READ)
-        while open_ones.get_map():
-            ready = open_ones.select(max(0.0, deadline - time.monotonic()))
-            if not ready or time.monotonic() > deadline:
-                raise TimeoutError
-            for key, _ in ready:
-                chunk = os.read(key.fd, _CHUNK)
-                outputs[key.fd] += chunk
-                if not chunk:
-                    open_ones.unregister(key.fd)
-            if sum(map(len, outputs.values())) > MOST_OUTPUT_MIB << 20:
-                raise _TooMuchError
-    return [_text(output) for output in outputs.values()]
-
-
-def _text(output: bytearray) -> str:
+def _text(output: bytes) -> str:
     return output.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 

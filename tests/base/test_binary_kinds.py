@@ -8,7 +8,6 @@ import sqlite3
 import sys
 import tarfile
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +33,9 @@ def tarred() -> bytes:
     return buffer.getvalue()
 
 
-def arrays(*, archive: bool) -> bytes:
+def array() -> bytes:
     buffer = io.BytesIO()
-    if archive:
-        np.savez(buffer, loss=np.zeros(3))
-    else:
-        np.save(buffer, np.zeros(3))
+    np.save(buffer, np.zeros(3))
     return buffer.getvalue()
 
 
@@ -56,23 +52,17 @@ KINDS = [
     ("a.h5", b"\x89HDF\r\n\x1a\n\0\0", "HDF5 file: "),
     ("a.zip", zipped("run.log"), "zip archive: unpack it"),
     ("a.xlsx", zipped(*OFFICE, "xl/workbook.xml"), "Excel workbook: save the sheet"),
-    ("a.docx", zipped(*OFFICE, "word/document.xml"), "Word document: "),
-    ("a.ods", zipped("mimetype", "content.xml"), "OpenDocument file: "),
-    ("a.numbers", zipped("Index/Document.iwa"), "Numbers document: "),
     ("a.pt", zipped("weights/data.pkl", "weights/version"), "PyTorch checkpoint: it is never"),
-    ("a.npz", arrays(archive=True), "NumPy archive (.npz): "),
-    ("a.npy", arrays(archive=False), "NumPy array: "),
+    ("a.npy", array(), "NumPy array: "),
     ("a.tar", tarred(), "tar archive: unpack it"),
     ("a.pkl", pickle.dumps({"loss": [1.0] * 9}), "Python pickle: it is never loaded"),
     ("a.pkl", pickle.dumps([1.0] * 9, protocol=2), "Python pickle: it is never loaded"),
     ("a.html", b" <!DOCTYPE html>\n<title>Run</title>", "HTML page: "),
-    ("4b825dc6", zlib.compress(b"tree 0\0"), "object of a git repository: "),
-    ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 99, "Excel 97 workbook: save it as"),
-    ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 99, "Word 97 document: "),
-    ("a.feather", b"ARROW1\0\0" + b"\1" * 9, "Feather or Arrow file: write it as Parquet"),
-    ("a.orc", b"ORC\x11\0\0", "ORC file: "),
-    ("a.avro", b"Obj\x01\x04\x14", "Avro file: "),
-    ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64", "MATLAB file: "),
+    (
+        "a.xls",
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 99,
+        "Microsoft Office 97 document: save",
+    ),
     ("a.bin", b"\1\2" * 99, BINARY),
 ]
 
@@ -85,7 +75,7 @@ def test_a_kind_is_named(name: str, content: bytes, said: str) -> None:
 def test_a_database_and_a_program_are_named(tmp_path: Path) -> None:
     assert binary_kind(database(tmp_path / "a.db")).startswith("SQLite database: ")
     with Path(sys.executable).open("rb") as program:
-        assert binary_kind(program.read(4096)).startswith("program or library (ELF): ")
+        assert binary_kind(program.read(4096)) == BINARY
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,6 @@ def test_what_is_no_number_is_said(text: str, message: str) -> None:
     [
         (b"PK\x03\x04\x14\0\xff\xff", "zip archive"),
         (b"SQLite format 3\0", "SQLite database"),
-        (b"ARROW1\0\0", "Feather or Arrow file"),
         (b"\x89HDF\r\n\x1a\n", "HDF5 file"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "Microsoft Office 97 document"),
     ],
