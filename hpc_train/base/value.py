@@ -17,7 +17,6 @@ _SHORT = r"\d{1,9}(?:\.\d{1,9}){0,3}"
 _NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}")
 _VERSION = re.compile(rf"{_NUMBERS.pattern}(?:\.?[-+a-z][-+.A-Za-z0-9]*)?")
 _BOUND = re.compile(rf"^(?P<sign>>=|<=|>|<|)\s*(?P<number>{_SHORT})")
-_ANY_SIGN = re.compile(rf"^(?P<sign>[<>=~^!]*)\s*v?(?P<number>{_SHORT})(?P<plus>\+?)")
 Parts = tuple[int, ...]
 
 
@@ -70,7 +69,7 @@ class VersionBounds(str):
         if isinstance(raw, str) and _is_bounds(raw):
             return cls(raw)
         examples = "'2.21', '>=2.21' or '>=2.21,<2.30'"
-        raise ValueError(f"{raw!r} is not a range of versions{_guess(raw)}; write {examples}")
+        raise ValueError(f"{raw!r} is not a range of versions; write {examples}")
 
 
 class NodeBounds(str):
@@ -87,7 +86,7 @@ class NodeBounds(str):
         if isinstance(text, str) and _is_bounds(text) and "." not in text:
             return cls(text)
         examples = "1, '>1' or '>=2,<16', with the quotes"
-        raise ValueError(f"{raw!r} is not a range of node counts{_guess(raw)}; write {examples}")
+        raise ValueError(f"{raw!r} is not a range of node counts; write {examples}")
 
 
 def parts(version: str) -> Parts:
@@ -123,24 +122,6 @@ def _holds(version: Parts, bound: str) -> bool:
 
 def _is_bounds(text: str) -> bool:
     return all(_BOUND.fullmatch(part.strip()) for part in text.split(","))
-
-
-def _guess(raw: object) -> str:
-    """Return `; did you mean '>=2.21'?` for an operator of other tools."""
-    matches = [_ANY_SIGN.fullmatch(part.strip()) for part in str(raw).split(",")]
-    guess = ",".join(_sign(m["sign"], m["plus"]) + m["number"] for m in matches if m)
-    if not all(matches) or guess == str(raw):
-        return ""
-    return f"; did you mean {guess!r}?"
-
-
-def _sign(sign: str, plus: str) -> str:
-    """Return the nearest valid operator; `==2.21`, `~=2.21` and `^2.21` are nearest to `2.21`."""
-    if "<" in sign:
-        return "<=" if "=" in sign else "<"
-    if ">" in sign or plus:
-        return ">=" if "=" in sign or plus else ">"
-    return ""
 
 
 def at_least(release: str | None, lowest: str) -> bool:
