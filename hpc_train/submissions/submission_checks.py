@@ -6,16 +6,13 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from math import sqrt
 from pathlib import Path
 
-from hpc_train.base.errors import HpcTrainError, SpecError, SubmitError, nearest
-from hpc_train.base.files import read_regular
+from hpc_train.base.errors import SpecError, SubmitError, nearest
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.storage import CHECKPOINTS
-from hpc_train.runs.run_folders import is_run
-from hpc_train.runs.run_states import executor_of, runs_below
+from hpc_train.runs.run_states import executor_of
 from hpc_train.scripts.prepare import Prepared, PreparedPoint
 
 # Directives are in the first lines of a script.
@@ -153,48 +150,6 @@ def _check_file(path: Path, where: str) -> None:
     mode = stat.S_IMODE(found)
     if mode & 0o177:
         raise SpecError(f"{where}: {path} has mode {mode:o}, not 600", f"chmod 600 {path}")
-
-
-# Three short lines, which the script of a job writes [bytes].
-_LONGEST = 10_000
-
-
-def owner_notices(prepared: Prepared) -> Iterator[str]:
-    """Yield a notice for each job that would start beside the run whose checkpoints it names.
-
-    The script of the job looks again; here is only what this host sees of the folder.
-
-    Raises:
-        SpecError: the checkpoints are those of a job of another name.
-    """
-    for point in prepared.points:
-        named = str(point.job.value.env.get(CHECKPOINTS, ""))
-        if named and point.request is None and not prepared.site.batch.host_list:
-            yield from _notices(point, named)
-
-
-def _notices(point: PreparedPoint, named: str) -> Iterator[str]:
-    owner = Path(point.plan.workdir or ".", named, "owner")
-    place = f"{point.job.near(f'env.{CHECKPOINTS}')}: env.{CHECKPOINTS} = {named}"
-    try:
-        name, run = read_regular(owner, _LONGEST).decode().split("\n")[:2]
-    except (OSError, ValueError):
-        return
-    if name != point.plan.name:
-        raise SpecError(
-            f"{place} has the checkpoints of the job {name} ({run}), and this one is "
-            f"{point.plan.name}: it would resume from them, and replace them",
-            f"name another folder; to go on from them under this name: rm {owner}",
-        )
-    may_go_on = False
-    with suppress(HpcTrainError):
-        states = [one.state for one in runs_below(Path(run))] if is_run(Path(run)) else []
-        may_go_on = not all(state.finished for state in states)
-    if may_go_on and "dependency" not in point.job.value.directives:
-        yield (
-            f"warning: {place} is used by {run}, which has not ended: if this job starts before "
-            "its end, it is refused there; `directives: {dependency: singleton}` lets it wait"
-        )
 
 
 # Expected half width of the 95 % interval of a ratio, n jobs against n, at 2 % noise, computed once

@@ -52,7 +52,6 @@ from hpc_train.sites.profile import SiteProfile
 from hpc_train.submissions.submission_checks import (
     check_checkpoint_folders,
     check_start,
-    owner_notices,
     preview,
 )
 
@@ -116,9 +115,8 @@ def submit(
             batch = ready_batch(home, batch_of(prepared.site.site, entries))
             notices = submission_notices([batch], max_gpu_hours)
             others = _at_other_sites(prepared, latest)
-            owners = owner_notices(prepared)
             if entries:
-                for text in (*others, *owners, *notices, *preview(prepared)):
+                for text in (*others, *notices, *preview(prepared)):
                     say(text)
             study = study_manifest(prepared) if prepared.study is not None else None
             new = submit_batch(home, batch, study=study)
@@ -353,7 +351,6 @@ def dry_run(prepared: Prepared, root: Path, max_gpu_hours: float | None = None) 
         executor.ready(root / prepared.name, plans, ExecutorOptions(site=site.site))
     # Existing runs would be kept; whether there are any depends on the results folder.
     yield from _site_notices(site.site.value, plans, " for the whole study" * bool(prepared.study))
-    yield from owner_notices(prepared)
     yield from preview(prepared)
     if not site.batch.steps:
         return
