@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.registry import names
 
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 def sites(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the profiles that begin so, and the files."""
-    from hpc_train.cli.completion_words import site_names
+    from hpc_train.sites.search import profile_files
 
-    return _items(site_names(), begun, files="*.yaml")
+    return _items([path.stem for path in profile_files()], begun, files="*.yaml")
 
 
 def runs(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -50,12 +51,17 @@ def report_formats(_: click.Context, __: click.Parameter, begun: str) -> list[Co
     return _items(sorted(names("formats")), begun)
 
 
-def _names(context: click.Context) -> Iterable[str]:
-    from hpc_train.cli.completion_words import study_and_run_names
+def _names(context: click.Context) -> Iterator[str]:
+    """Yield the names of all jobs and studies, and of their runs."""
     from hpc_train.runs.json_files import default_results
+    from hpc_train.runs.run_folders import homes, run_folders
 
     given: Any = context.params.get("results")
-    return study_and_run_names(Path(given) if given else default_results())
+    # A shell that waits for words cannot show an error.
+    with suppress(HpcTrainError, OSError):
+        for home in homes(Path(given) if given else default_results()):
+            yield home.name
+            yield from (run.run_id for run in run_folders(home))
 
 
 def _items(words: Iterable[str], begun: str, files: str = "") -> list[CompletionItem]:
