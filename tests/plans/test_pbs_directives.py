@@ -13,7 +13,7 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.load import check_rendezvous, check_words
+from hpc_train.sites.load import check_profile
 from tests.plans.conftest import Job, Site
 from tests.plans.launchers.made import words
 
@@ -159,12 +159,12 @@ def test_options_of_a_profile_are_checked(
     pbs: Sites, directives: dict[str, str], message: str
 ) -> None:
     with pytest.raises(SiteProfileError, match=message):
-        check_words(pbs(directives=directives))
+        check_profile(pbs(directives=directives))
 
 
 def test_an_address_from_srun_is_refused(pbs: Sites) -> None:
     with pytest.raises(SiteProfileError, match="with srun, which PBS does not have"):
-        check_rendezvous(pbs(rendezvous={"host": "remote-address:1"}))
+        check_profile(pbs(rendezvous={"host": "remote-address:1"}))
 
 
 @pytest.mark.parametrize("starter", ["tmrsh", "pals", "openmpi"])
