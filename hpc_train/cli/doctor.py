@@ -215,7 +215,7 @@ def _limits(hardware: Hardware) -> Iterator[Line]:
     limits, cpu = hardware.limits, hardware.processor
     if cpu is not None:
         threads = f", {cpu.threads_per_core} threads each" if cpu.threads_per_core else ""
-        yield "CPUs", f"{cpu.cpus} {cpu.model}{threads}, {len(cpu.numa)} NUMA nodes"
+        yield "CPUs", f"{cpu.cpus} {cpu.model}{threads}, {len(hardware.topology.numa)} NUMA nodes"
     memlock = "unlimited" if limits.memlock_kib == -1 else f"{limits.memlock_kib} KiB"
     yield "memlock", memlock if limits.memlock_kib is not None else "unknown"
     for name, number, unit in (

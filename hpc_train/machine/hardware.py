@@ -9,14 +9,13 @@ Layer = Literal["InfiniBand", "Ethernet", "other"]
 
 
 class Processor(Value, frozen=True, kw_only=True):
-    """Sockets, cores and threads; `numa` pairs NUMA nodes with their first CPU."""
+    """Sockets, cores and threads."""
 
     model: str
     cpus: int
     sockets: int | None
     cores_per_socket: int | None
     threads_per_core: int | None
-    numa: tuple[tuple[int, int], ...]
 
 
 class Gpu(Value, frozen=True, kw_only=True):

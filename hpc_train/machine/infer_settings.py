@@ -7,7 +7,7 @@ import re
 
 from hpc_train.base.value import Value
 from hpc_train.machine.hardware import Hardware, Link, Port
-from hpc_train.plans.node_topology import GpuPlace
+from hpc_train.plans.node_topology import cpu_numbers
 from hpc_train.sites.partition import Fabric
 
 _IB_NAME = re.compile(r"ib[a-z0-9]")
@@ -96,16 +96,10 @@ def gpu_order(hardware: Hardware) -> tuple[int, ...]:
 
     Local rank 0 has the first cores, and each further rank has the next ones.
     """
-    places = {one.gpu: _core(one, hardware) for one in hardware.topology.gpus}
-    known = {gpu: core for gpu, core in places.items() if core is not None}
-    if not known or sorted(known) != list(range(len(hardware.gpus))):
+    topology = hardware.topology
+    found = sorted(one.gpu for one in topology.gpus)
+    known = all(cpu_numbers(topology.near_cpus(one)) for one in topology.gpus)
+    if not known or found != list(range(len(hardware.gpus))):
         return ()
-    order = tuple(sorted(known, key=lambda gpu: (known[gpu], gpu)))
-    return () if order == tuple(sorted(order)) else order
-
-
-def _core(near: GpuPlace, hardware: Hardware) -> int | None:
-    if near.first_cpu is not None:
-        return near.first_cpu
-    nodes = dict(hardware.processor.numa) if hardware.processor else {}
-    return nodes.get(near.numa) if near.numa is not None else None
+    order = tuple(one.gpu for one in topology.in_order())
+    return () if order == tuple(found) else order

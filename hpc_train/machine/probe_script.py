@@ -66,9 +66,7 @@ part host uname -nm
 part nvidia nvidia-smi --query-gpu=index,name,memory.total,driver_version,pci.bus_id \
   --format=csv,nounits
 part nvidia_topology nvidia-smi topo -m
-part rocm rocm-smi --showproductname --json
-part rocm_topology rocm-smi --showtopo
-part rocm_bus rocm-smi --showbus
+part rocm rocm-smi --showproductname --showbus --showtopo --json
 part numa grep -H '' /sys/devices/system/node/node[0-9]*/cpulist
 part sockets lscpu -p=node,socket
 part pci_roots grep -H '' /sys/devices/pci*/pci_bus/*/cpulistaffinity
@@ -85,7 +83,7 @@ grep -c -e ':plm:slurm' -e ':ras:slurm' -e 'MCA plm: slurm' <<<"$found"
 # Section -> timeout in seconds, and command.
 _SECTIONS = {
     "settings": (5, _SETTINGS),
-    "cpus": (10, "lscpu -J || lscpu"),
+    "cpus": (10, "lscpu"),
     "addresses": (10, "ip -j addr"),
     "interfaces": (10, _INTERFACES),
     "ports": (10, _PORTS),

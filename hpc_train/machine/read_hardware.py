@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from contextlib import suppress
+from typing import Literal
 
 import msgspec
 
@@ -27,7 +29,6 @@ from hpc_train.machine.read_topology import nvidia_gpus, processor, read_topolog
 from hpc_train.plans.node_topology import NodeTopology
 
 _PATIENCE_S = 240.0
-_EMPTY = Section(text="", returncode=1)
 # Programs that every Linux has; for others only invalid output is reported.
 _ALWAYS = ("cpus", "interfaces", "disks")
 
@@ -69,80 +70,51 @@ def read_hardware(text: str, expected: Sequence[str] = _ALWAYS) -> Hardware:
     `expected` names the sections that were run; of these, a missing one is reported.
     """
     found = sections(text)
-    host, arch = (*found.get("host", _EMPTY).text.split()[:2], "", "")[:2]
-    gpus = _gpus(found)
+    texts = defaultdict(str, {name: section.text for name, section in found.items()})
+    host, arch, *_ = (*map(printable, texts["host"].split()), "", "")
+    gpus = nvidia_gpus(texts["nvidia"]) or rocm_gpus(texts["rocm"])
+    pairs = (line.partition(" ") for line in texts["settings"].splitlines())
+    settings = defaultdict(str, {key: value.strip() for key, _, value in pairs})
+    shm = file_systems(texts["shm"])
+    memory = whole(settings["memory"])
     return Hardware(
-        host=printable(host),
-        arch=printable(arch),
-        processor=processor(_text(found, "cpus")),
+        host=host,
+        arch=arch,
+        processor=processor(texts["cpus"]),
         gpus=gpus,
-        topology=read_topology(printable(host), gpus, found),
-        links=links(_text(found, "addresses"), _text(found, "interfaces")),
-        ports=ports(_text(found, "ports")),
-        disks=disks(_text(found, "disks")),
-        software=software(found),
-        limits=_limits(found),
-        reached=found["reach"].text.strip() == "yes" if "reach" in found else None,
-        unread=_unread(found, gpus, [one for one in _ALWAYS if one in expected]),
-    )
-
-
-def _text(found: Mapping[str, Section], name: str) -> str:
-    return found.get(name, _EMPTY).text
-
-
-def _gpus(found: Mapping[str, Section]) -> tuple[Gpu, ...]:
-    nvidia = nvidia_gpus(_text(found, "nvidia"))
-    return nvidia or rocm_gpus(_text(found, "rocm"), _text(found, "rocm_bus"))
-
-
-def _limits(found: Mapping[str, Section]) -> ProcessLimits:
-    memlock = setting(found, "memlock")
-    shm = file_systems(_text(found, "shm"))
-    memory = whole(setting(found, "memory"))
-    return ProcessLimits(
-        memlock_kib=-1 if memlock == "unlimited" else whole(memlock),
-        open_files=whole(setting(found, "open_files")),
-        shm_mib=shm[0].size_mib if shm else None,
-        memory_mib=memory // 1024 if memory else None,
+        topology=read_topology(host, gpus, texts),
+        links=links(texts["addresses"], texts["interfaces"]),
+        ports=ports(texts["ports"]),
+        disks=disks(texts["disks"]),
+        software=_software(texts, settings["modules"]),
+        limits=ProcessLimits(
+            memlock_kib=-1 if settings["memlock"] == "unlimited" else whole(settings["memlock"]),
+            open_files=whole(settings["open_files"]),
+            shm_mib=shm[0].size_mib if shm else None,
+            memory_mib=memory // 1024 if memory else None,
+        ),
+        reached=texts["reach"].strip() == "yes" if "reach" in found else None,
+        unread=tuple(
+            f"could not be read: {said}"
+            for said in _unread(found, gpus, [one for one in _ALWAYS if one in expected])
+        ),
     )
 
 
 def _unread(
     found: Mapping[str, Section], gpus: tuple[Gpu, ...], expected: Sequence[str]
-) -> tuple[str, ...]:
-    said = [
-        f"could not be read: {name}: {section.problem}"
-        for name, section in found.items()
-        if section.problem
-    ]
-    said += [f"could not be read: {name}" for name in expected if name not in found]
-    section = found.get("nvidia", _EMPTY)
-    if not gpus and not section.absent and not section.problem and "nvidia" in found:
-        words = printable((section.text.strip().splitlines() or ["no answer"])[-1])
-        said.append(f"could not be read: nvidia-smi: {words}")
-    return tuple(said)
+) -> Iterator[str]:
+    yield from (f"{name}: {one.problem}" for name, one in found.items() if one.problem)
+    yield from (name for name in expected if name not in found)
+    driver = found.get("nvidia")
+    if driver and not gpus and not driver.absent and not driver.problem:
+        yield f"nvidia-smi: {printable((driver.text.strip().splitlines() or ['no answer'])[-1])}"
 
 
 _KINDS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs")
-_SYSTEM = (
-    "/boot",
-    "/efi",
-    "/etc",
-    "/home",
-    "/nix",
-    "/opt",
-    "/proc",
-    "/root",
-    "/run",
-    "/snap",
-    "/srv",
-    "/sys",
-    "/usr",
-    "/var/lib",
-    "/var/log",
-    "/var/spool",
-    "/var/cache",
+_SYSTEM = re.compile(
+    r"/((boot|efi|etc|home|nix|opt|proc|root|run|snap|srv|sys|usr|var/(lib|log|spool|cache))(/.*)?"
+    r"|var)?"
 )
 
 
@@ -151,7 +123,7 @@ def disks(text: str) -> tuple[Disk, ...]:
     return tuple(
         disk
         for disk in file_systems(text)
-        if disk.kind in _KINDS and disk.path not in ("/", "/var") and not _is_system(disk.path)
+        if disk.kind in _KINDS and not _SYSTEM.fullmatch(disk.path)
     )
 
 
@@ -166,66 +138,35 @@ def file_systems(text: str) -> tuple[Disk, ...]:
     )
 
 
-def _is_system(path: str) -> bool:
-    return path.startswith(tuple(f"{folder}/" for folder in _SYSTEM)) or path in _SYSTEM
-
-
 _OPEN_MPI = re.compile(r"\(Open MPI\) (\d+(?:\.\d+)*)")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
-def software(found: Mapping[str, Section]) -> Software:
-    """Read the sections of the probe script on software."""
-    programs = found.get("programs", _EMPTY).text.split()
-    version = _OPEN_MPI.search(found.get("mpirun", _EMPTY).text)
+def _software(texts: Mapping[str, str], modules: str) -> Software:
+    version = _OPEN_MPI.search(texts["mpirun"])
+    lmod, _, home = modules.partition("|")
+    # Counts of grep.
+    slurm, pyxis = (whole(texts[name].strip()) for name in ("ompi_info", "pyxis"))
     return Software(
-        programs=tuple(name for name in programs if _NAME.fullmatch(name)),
-        modules=_modules(setting(found, "modules")),
-        pyxis=_count(found.get("pyxis", _EMPTY)) > 0,
+        programs=tuple(name for name in texts["programs"].split() if _NAME.fullmatch(name)),
+        modules=f"Lmod {lmod}" if lmod else f"environment modules in {home}" if home else "",
+        pyxis=bool(pyxis),
         mpirun=version[1] if version else "",
-        mpirun_knows_slurm=_knows_slurm(found.get("ompi_info", _EMPTY)),
-        torch=torch(found.get("torch", _EMPTY).text),
+        mpirun_knows_slurm=None if slurm is None else slurm > 0,
+        torch=_torch(texts["torch"]),
     )
 
 
-def setting(found: Mapping[str, Section], name: str) -> str:
-    """Return a value of the section `settings`."""
-    for line in found.get("settings", _EMPTY).text.splitlines():
-        key, _, value = line.partition(" ")
-        if key == name:
-            return value.strip()
-    return ""
-
-
-def torch(text: str) -> Torch | None:
+def _torch(text: str) -> Torch | None:
     """Read the last line of the output on torch; warnings may precede it."""
-    lines = text.strip().splitlines()
-    try:
-        report: Any = msgspec.json.decode(lines[-1].encode() if lines else b"")
-        return msgspec.convert(report, Torch)
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        return None
-
-
-def _modules(text: str) -> str:
-    lmod, _, home = text.partition("|")
-    if lmod:
-        return f"Lmod {lmod}"
-    return f"environment modules in {home}" if home else ""
-
-
-def _knows_slurm(section: Section) -> bool | None:
-    """Read the count of grep, whose exit code is 1 if the count is 0."""
-    count = whole(section.text.strip())
-    return None if count is None else count > 0
-
-
-def _count(section: Section) -> int:
-    return whole(section.text.strip()) or 0
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode((text.strip().splitlines() or [""])[-1], type=Torch)
+    return None
 
 
 LinkKind = Literal["ethernet", "infiniband", "loopback", "other"]
 
+# Words of `ip`, numbers of /sys.
 _INTERFACES_KINDS: dict[str, LinkKind] = {
     "ether": "ethernet",
     "1": "ethernet",
@@ -242,68 +183,53 @@ _JOINED = ("bond", "team")
 _RATE = re.compile(r"^([0-9]+)(\.[0-9]+)? Gb/sec")
 
 
+class _Address(msgspec.Struct):
+    local: str = ""
+
+
+class _Interface(msgspec.Struct):
+    """An interface as `ip -j addr` prints it."""
+
+    ifname: str = ""
+    link_type: str = ""
+    operstate: str = ""
+    flags: list[str] = []
+    addr_info: list[_Address] = []
+    virtual: bool = False
+
+
 def links(addresses: str, interfaces: str) -> tuple[Link, ...]:
-    """Combine the output of `ip` and /sys, which may differ inside a network namespace."""
-    known = {line.split()[0]: line.split() for line in interfaces.splitlines() if line.strip()}
-    known = {name: cells for name, cells in known.items() if len(cells) == 5}
-    found = [_from_ip(item, known.get(str(item.get("ifname")))) for item in _items(addresses)]
-    return tuple(found) or tuple(_from_sys(*cells) for cells in known.values())
+    """Return what `ip` prints, with the speeds of /sys; without an answer of `ip`, /sys alone.
 
-
-def ports(text: str) -> tuple[Port, ...]:
-    """Read one line for each port: adapter|number|state|rate|link_layer|driver."""
-    rows = (line.split("|") for line in text.splitlines())
-    return tuple(_port(row) for row in rows if len(row) == 6)
-
-
-def _port(row: list[str]) -> Port:
-    adapter, number, state, rate, layer, driver = row
-    known: dict[str, Layer] = {"InfiniBand": "InfiniBand", "Ethernet": "Ethernet"}
-    speed = _RATE.match(rate)
-    return Port(
-        adapter=adapter,
-        number=whole(number) or 1,
-        active="ACTIVE" in state,
-        gbps=whole(speed[1]) if speed else None,
-        layer=known.get(layer, "other"),
-        driver=driver,
-    )
-
-
-def _items(text: str) -> Iterator[dict[str, Any]]:
-    try:
-        document: Any = msgspec.json.decode(text.encode())
-    except msgspec.DecodeError:
-        return
-    for item in document if isinstance(document, list) else ():
+    The two may differ inside a network namespace.
+    """
+    rows = [line.split() for line in interfaces.splitlines()]
+    known = {row[0]: row for row in rows if len(row) == 5}
+    found = [
+        _Interface(
+            ifname=name,
+            link_type=kind,
+            operstate=state.upper(),
+            flags=["UP"],
+            virtual=virtual == "1" and not name.startswith(_JOINED),
+        )
+        for name, kind, state, _, virtual in known.values()
+    ]
+    with suppress(msgspec.DecodeError):
+        said = msgspec.json.decode(addresses, type=list[_Interface])
         # Some versions print an empty object for filtered interfaces.
-        if isinstance(item, dict) and isinstance(item.get("ifname"), str):
-            yield item
-
-
-def _from_ip(item: dict[str, Any], known: list[str] | None) -> Link:
-    name, flags = item["ifname"], item.get("flags") or ()
-    given = item.get("addr_info") or ()
-    local = [str(one["local"]) for one in given if isinstance(one, dict) and "local" in one]
-    return Link(
-        name=name,
-        # A tunnel or a loopback has no state.
-        up=item.get("operstate") == "UP" or (item.get("operstate") == "UNKNOWN" and "UP" in flags),
-        kind=_INTERFACES_KINDS.get(str(item.get("link_type")), "other"),
-        addresses=tuple(local),
-        mbps=_speed(known[3]) if known else None,
-        virtual=_MADE_UP.match(name) is not None,
-    )
-
-
-def _from_sys(name: str, kind: str, state: str, speed: str, virtual: str) -> Link:
-    return Link(
-        name=name,
-        up=state in ("up", "unknown"),
-        kind=_INTERFACES_KINDS.get(kind, "other"),
-        mbps=_speed(speed),
-        virtual=(virtual == "1" and not name.startswith(_JOINED))
-        or _MADE_UP.match(name) is not None,
+        found = [one for one in said if one.ifname] or found
+    return tuple(
+        Link(
+            name=one.ifname,
+            # A tunnel or a loopback has no state.
+            up=one.operstate == "UP" or (one.operstate == "UNKNOWN" and "UP" in one.flags),
+            kind=_INTERFACES_KINDS.get(one.link_type, "other"),
+            addresses=tuple(each.local for each in one.addr_info if each.local),
+            mbps=_speed(known[one.ifname][3]) if one.ifname in known else None,
+            virtual=one.virtual or _MADE_UP.match(one.ifname) is not None,
+        )
+        for one in found
     )
 
 
@@ -311,3 +237,20 @@ def _speed(text: str) -> int | None:
     """Return the speed; -1, or 2**32 - 1, means that no cable is connected."""
     speed = whole(text)
     return speed if speed and speed < 10_000_000 else None
+
+
+def ports(text: str) -> tuple[Port, ...]:
+    """Read one line for each port: adapter|number|state|rate|link_layer|driver."""
+    known: dict[str, Layer] = {"InfiniBand": "InfiniBand", "Ethernet": "Ethernet"}
+    rows = (line.split("|") for line in text.splitlines())
+    return tuple(
+        Port(
+            adapter=adapter,
+            number=whole(number) or 1,
+            active="ACTIVE" in state,
+            gbps=whole(speed[1]) if (speed := _RATE.match(rate)) else None,
+            layer=known.get(layer, "other"),
+            driver=driver,
+        )
+        for adapter, number, state, rate, layer, driver in (row for row in rows if len(row) == 6)
+    )

@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from hpc_train.base.processes import printable, whole
-from hpc_train.base.value import Value
 from hpc_train.machine.hardware import Gpu, Processor
-from hpc_train.machine.probe_script import Section
 from hpc_train.plans.node_topology import (
     DISTANCES,
     NVLINK,
@@ -26,160 +24,150 @@ from hpc_train.plans.node_topology import (
 )
 
 _NUMA = re.compile(r"NUMA node([0-9]{1,6}) CPU\(s\)")
-_FIRST = re.compile("[0-9]{1,6}")
+_CPUS = re.compile(r"[0-9]{1,6}[-,0-9]*")
+_PCI_BUS = re.compile(r"\A([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\Z")
 
 
 def processor(text: str) -> Processor | None:
     """Read the output of lscpu; None for any other text."""
-    fields = lscpu_fields(text)
+    fields = _lscpu(text)
     cpus = whole(fields.get("CPU(s)"))
     if cpus is None:
         return None
-    numa = [
-        (int(match[1]), int(first[0]))
-        for key, value in fields.items()
-        if (match := _NUMA.fullmatch(key)) and (first := _FIRST.match(value))
-    ]
     return Processor(
         model=fields.get("Model name", ""),
         cpus=cpus,
         sockets=whole(fields.get("Socket(s)")),
         cores_per_socket=whole(fields.get("Core(s) per socket")),
         threads_per_core=whole(fields.get("Thread(s) per core")),
-        numa=tuple(sorted(numa)),
     )
 
 
-def lscpu_fields(text: str) -> dict[str, str]:
-    """Return the fields of lscpu, from JSON or text; empty for any other text."""
-    return dict(_json_fields(text)) or dict(_text_fields(text))
-
-
-def _json_fields(text: str) -> Iterator[tuple[str, str]]:
-    try:
-        document: Any = msgspec.json.decode(text.encode())
-    except msgspec.DecodeError:
-        return
-    if isinstance(document, dict):
-        yield from _walk(document.get("lscpu"))
-
-
-def _walk(items: Any) -> Iterator[tuple[str, str]]:
-    """Yield all fields; util-linux 2.38 and later nest some of them."""
-    for item in items if isinstance(items, list) else ():
-        if isinstance(item, dict):
-            yield str(item.get("field", "")).rstrip(":"), str(item.get("data") or "")
-            yield from _walk(item.get("children"))
-
-
-def _text_fields(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        key, colon, value = line.partition(":")
-        if colon:
-            yield key.strip(), value.strip()
-
-
-_CARD = re.compile(r"card([0-9]{1,3})")
-_NAMES = ("card series", "card model", "device name", "market name", "gfx version")
-_PCI_BUS = re.compile(r"\A([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\Z")
-_TEXT_BUS = re.compile(r"GPU\[([0-9]{1,3})\]\s*:\s*PCI Bus:\s*(\S{1,20})")
-_TEXT_NAME = re.compile(r"GPU\[([0-9]{1,3})\]\s*:\s*Card [Ss]eries:\s*(.+)")
+def _lscpu(text: str) -> dict[str, str]:
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def nvidia_gpus(text: str) -> tuple[Gpu, ...]:
     """Read `--query-gpu=index,name,memory.total,driver_version,pci.bus_id --format=csv,nounits`."""
-    heads, *rows = list(csv.reader(text.split("\n"), skipinitialspace=True)) or [[]]
-    names = [head.partition(" ")[0] for head in heads]
-    found = []
-    for row in rows:
-        cells = dict(zip(names, row, strict=False))
-        index = whole(cells.get("index"))
-        if index is not None:
-            found.append(
-                Gpu(
-                    index=index,
-                    name=cells.get("name", ""),
-                    memory_mib=whole(cells.get("memory.total")),
-                    driver=cells.get("driver_version", ""),
-                    bus=pci_address(cells.get("pci.bus_id", "")),
-                )
-            )
-    return tuple(found)
-
-
-def rocm_gpus(text: str, buses: str = "") -> tuple[Gpu, ...]:
-    """Read `--showproductname`, as JSON or as text, and `--showbus`, as text."""
-    named = {
-        index: next((str(card[key]) for name in _NAMES for key in card if key.lower() == name), "")
-        for index, card in cards(text).items()
-    }
-    named = named or {int(m[1]): m[2].strip() for m in _TEXT_NAME.finditer(text)}
-    bus = {int(match[1]): pci_address(match[2]) for match in _TEXT_BUS.finditer(buses)}
+    rows = list(csv.reader(text.split("\n"), skipinitialspace=True))
+    heads = [head.partition(" ")[0] for head in rows[0]] if rows else []
     return tuple(
-        Gpu(index=index, name=name, vendor="amd", bus=bus.get(index, ""))
-        for index, name in sorted(named.items())
+        Gpu(
+            index=index,
+            name=cells.get("name", ""),
+            memory_mib=whole(cells.get("memory.total")),
+            driver=cells.get("driver_version", ""),
+            bus=_pci_address(cells.get("pci.bus_id", "")),
+        )
+        for cells in (dict(zip(heads, row, strict=False)) for row in rows[1:])
+        if (index := whole(cells.get("index"))) is not None
     )
 
 
-def pci_address(text: str) -> str:
+def _pci_address(text: str) -> str:
     """Return an address as /sys spells it: a domain of four digits, in lower case."""
     match = _PCI_BUS.match(text.strip().lower())
     return f"{match[1][-4:]}:{match[2]}" if match else ""
 
 
-def cards(text: str) -> dict[int, dict[str, Any]]:
-    """Return the cards of a JSON of rocm-smi by index."""
-    return {
-        int(match[1]): card
-        for name, card in json_document(text).items()
-        if (match := _CARD.fullmatch(name)) and isinstance(card, dict)
-    }
+_CARD = re.compile(r"card([0-9]{1,3})")
+_NAMES = ("card series", "card model", "device name", "market name", "gfx version")
+_PAIR = re.compile(
+    r"\(Topology\) (Weight|Link type|Hops) between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})"
+)
+# The driver adds 15 for each hop over Infinity Fabric.
+_HOP = 15
+# The tool's hops over PCIe: 2 through one processor, 3 through the link between two.
+_PCIE = {2: "NODE", 3: "SYS"}
 
 
-def json_document(text: str) -> dict[str, Any]:
-    """Return the JSON of rocm-smi, empty for text; lines with warnings may precede it."""
-    line = next((one for one in text.splitlines() if one.startswith("{")), "")
-    try:
-        document: Any = msgspec.json.decode(line.encode())
-    except msgspec.DecodeError:
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
-_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-_GPU_COLUMN = re.compile(r"GPU([0-9]{1,3})")
-_LEGEND = re.compile(r"^\s*(NIC[0-9]+): (\S+)")
-_CORES = re.compile(r"[0-9]{1,6}[-,0-9]*")
-_BONDED = re.compile(r"NV([0-9]{1,3})")
-_SELF = "X"
-_UNCOUNTED = ("NVL", "C2C")
-
-
-class GpuPaths(Value, frozen=True, kw_only=True):
+class GpuPaths(NamedTuple):
     """What a tool of the GPUs says of their places and of the links between them."""
 
     places: tuple[GpuPlace, ...] = ()
     links: tuple[GpuLink, ...] = ()
 
 
+def rocm_gpus(text: str) -> tuple[Gpu, ...]:
+    """Read the JSON of `rocm-smi --showproductname --showbus`."""
+    found = []
+    for index, card in _cards(_rocm(text)):
+        words = {key.lower(): str(value) for key, value in card.items()}
+        name = next((words[key] for key in _NAMES if key in words), "")
+        bus = _pci_address(words.get("pci bus", ""))
+        found.append(Gpu(index=index, name=name, vendor="amd", bus=bus))
+    return tuple(found)
+
+
+def rocm_topology(text: str) -> GpuPaths:
+    """Read the JSON of `rocm-smi --showtopo`, which lists neither cores nor network adapters."""
+    document = _rocm(text)
+    numa = {index: card.get("(Topology) Numa Node") for index, card in _cards(document)}
+    said: dict[tuple[int, int], dict[str, str]] = {}
+    system = document.get("system")
+    for key, value in system.items() if isinstance(system, dict) else ():
+        if match := _PAIR.fullmatch(key):
+            said.setdefault((int(match[2]), int(match[3])), {})[match[1]] = str(value)
+    return GpuPaths(
+        places=tuple(
+            GpuPlace(gpu=gpu, numa=whole(str(node))) for gpu, node in numa.items() if node
+        ),
+        links=tuple(link for pair, words in sorted(said.items()) for link in _link(pair, words)),
+    )
+
+
+def _link(pair: tuple[int, int], words: Mapping[str, str]) -> Iterator[GpuLink]:
+    kind = words.get("Link type")
+    if kind == XGMI:
+        weight = whole(words.get("Weight")) or _HOP
+        yield GpuLink(gpus=pair, kind=XGMI, count=max(1, round(weight / _HOP)))
+    elif kind == "PCIE":
+        yield GpuLink(gpus=pair, kind=_PCIE.get(whole(words.get("Hops")) or 0, "SYS"))
+
+
+def _rocm(text: str) -> dict[str, Any]:
+    """Return the JSON of rocm-smi, empty for text; lines with warnings may precede it."""
+    line = next((one for one in text.splitlines() if one.startswith("{")), "")
+    try:
+        return msgspec.json.decode(line, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {}
+
+
+def _cards(document: Mapping[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    return sorted(
+        (int(match[1]), card)
+        for name, card in document.items()
+        if (match := _CARD.fullmatch(name)) and isinstance(card, dict)
+    )
+
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_GPU_COLUMN = re.compile(r"GPU([0-9]{1,3})")
+_LEGEND = re.compile(r"^\s*(NIC[0-9]+): (\S+)")
+_BONDED = re.compile(r"NV([0-9]{1,3})")
+_SELF = "X"
+_UNCOUNTED = ("NVL", "C2C")
+
+
 def nvidia_topology(text: str) -> GpuPaths:
     """Read the matrix, with or without NICs; lines that are cut off are left out."""
     lines = _ESCAPE.sub("", text).splitlines()
-    start = next((i for i, line in enumerate(lines) if _is_head(line)), None)
-    if start is None:
-        return GpuPaths()
     legend = {match[1]: match[2] for line in lines if (match := _LEGEND.fullmatch(line))}
-    heads = _cells(lines[start])
-    peers = [head for head in heads if "ffinity" not in head and "NUMA ID" not in head]
+    heads, peers = list[str](), list[str]()
     places, links = [], []
-    for line in lines[start + 1 :]:
+    for line in lines:
         name, *row = _cells(line) or [""]
-        match = _GPU_COLUMN.fullmatch(name)
-        if match and len(row) >= len(peers) and all(map(_is_level, row[: len(peers)])):
-            gpu, levels = int(match[1]), dict(zip(peers, row, strict=False))
-            tail = dict(zip(heads[len(peers) :], row[len(peers) :], strict=False))
-            places.append(_place_of_row(gpu, levels, legend, tail))
-            links += _links_of_row(gpu, levels)
+        if not heads and name == "GPU0" and _SELF not in row:
+            heads = [name, *row]
+            peers = [head for head in heads if "ffinity" not in head and "NUMA ID" not in head]
+        elif heads and (match := _GPU_COLUMN.fullmatch(name)) and len(row) >= len(peers):
+            levels = dict(zip(peers, row, strict=False))
+            if all(map(_is_level, levels.values())):
+                gpu, tail = int(match[1]), dict(zip(heads, row, strict=False))
+                places.append(_place_of_row(gpu, levels, legend, tail))
+                links += _links_of_row(gpu, levels)
     return GpuPaths(places=tuple(places), links=tuple(links))
 
 
@@ -190,7 +178,7 @@ def _place_of_row(
     return GpuPlace(
         gpu=gpu,
         numa=whole(tail.get("NUMA Affinity")),
-        cpus=cores if _CORES.fullmatch(cores) else "",
+        cpus=cores if _CPUS.fullmatch(cores) else "",
         nics=tuple(
             (legend.get(name, name), level)
             for name, level in levels.items()
@@ -216,59 +204,38 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"\t+| {2,}", line.strip()) if cell.strip()]
 
 
-def _is_head(line: str) -> bool:
-    cells = _cells(line)
-    return bool(cells) and cells[0] == "GPU0" and _SELF not in cells
-
-
 def _is_level(cell: str) -> bool:
     return cell in (_SELF, *_UNCOUNTED, *DISTANCES) or _BONDED.fullmatch(cell) is not None
 
 
-_LSCPU_NUMA = re.compile(r"NUMA node([0-9]{1,6}) CPU\(s\)")
-_CPUS = re.compile(r"[0-9]{1,6}[-,0-9]*")
+def read_topology(host: str, gpus: Sequence[Gpu], found: Mapping[str, str]) -> NodeTopology:
+    """Return what the tools say; what they do not say is taken from /sys.
 
-
-def read_topology(host: str, gpus: Sequence[Gpu], found: Mapping[str, Section]) -> NodeTopology:
-    """Return what the tools say; what they do not say is taken from /sys."""
-    numa = numa_nodes(_text(found, "numa"), _text(found, "sockets"))
-    numa = numa or _numa_of_lscpu(_text(found, "cpus"))
-    devices = pci_devices(_text(found, "pci"), _text(found, "pci_roots"), numa)
+    `found` are the texts of the sections.
+    """
+    numa = numa_nodes(found.get("numa", ""), found.get("sockets", ""))
+    numa = numa or _numa_of_lscpu(found.get("cpus", ""))
+    devices = pci_devices(found.get("pci", ""), found.get("pci_roots", ""), numa)
     if len(numa) == 1:
         # The firmware need not name the only node.
-        devices = tuple(msgspec.structs.replace(one, numa=numa[0].number) for one in devices)
-    paths = _gpu_paths(gpus, found)
+        devices = tuple(one._replace(numa=numa[0].number) for one in devices)
+    amd = bool(gpus) and gpus[0].vendor == "amd"
+    paths = rocm_topology(found["rocm"]) if amd else GpuPaths()
+    if gpus and not amd:
+        paths = nvidia_topology(found.get("nvidia_topology", ""))
     places = {place.gpu: place for place in paths.places}
-    adapters = _adapters(devices)
+    rdma = [one for one in devices if one.kind == "infiniband"]
+    adapters = rdma or [one for one in devices if one.kind == "net"]
+    nics = {one.name: one.numa for one in adapters}
+    named = dict.fromkeys(name for place in paths.places for name, _ in place.nics)
     return NodeTopology(
         host=host,
         gpu_model=", ".join(dict.fromkeys(gpu.name for gpu in gpus)),
         numa=numa,
         gpus=tuple(_place(places.get(gpu.index), gpu, devices, adapters) for gpu in gpus),
-        nics=_nics(paths.places, adapters),
+        nics=tuple(Nic(name=printable(name), numa=nics.get(name)) for name in named or nics),
         links=paths.links,
     )
-
-
-def _first(*nodes: int | None) -> int | None:
-    return next((node for node in nodes if node is not None), None)
-
-
-def _text(found: Mapping[str, Section], name: str) -> str:
-    section = found.get(name)
-    return section.text if section else ""
-
-
-def _gpu_paths(gpus: Sequence[Gpu], found: Mapping[str, Section]) -> GpuPaths:
-    if gpus and gpus[0].vendor == "amd":
-        return rocm_topology(_text(found, "rocm_topology"))
-    return nvidia_topology(_text(found, "nvidia_topology")) if gpus else GpuPaths()
-
-
-def _adapters(devices: Sequence[PciDevice]) -> tuple[PciDevice, ...]:
-    """Return the RDMA adapters; without any, the network interfaces."""
-    rdma = tuple(one for one in devices if one.kind == "infiniband")
-    return rdma or tuple(one for one in devices if one.kind == "net")
 
 
 def _place(
@@ -279,91 +246,27 @@ def _place(
     if own is None:
         return place
     nics = place.nics or tuple((nic.name, distance(own, nic)) for nic in adapters)
-    return msgspec.structs.replace(place, nics=nics, numa=_first(place.numa, own.numa))
-
-
-def _nics(places: Sequence[GpuPlace], adapters: Sequence[PciDevice]) -> tuple[Nic, ...]:
-    named = dict.fromkeys(name for place in places for name, _ in place.nics)
-    numa = {one.name: one.numa for one in adapters}
-    return tuple(Nic(name=printable(name), numa=numa.get(name)) for name in named or numa)
+    numa = own.numa if place.numa is None else place.numa
+    return msgspec.structs.replace(place, nics=nics, numa=numa)
 
 
 def _numa_of_lscpu(text: str) -> tuple[NumaNode, ...]:
-    return tuple(
-        NumaNode(number=int(match[1]), cpus=value)
-        for key, value in sorted(lscpu_fields(text).items())
-        if (match := _LSCPU_NUMA.fullmatch(key)) and _CPUS.fullmatch(value)
-    )
-
-
-_ROCM_NUMA = re.compile(r"GPU\[([0-9]{1,3})\]\s*:\s*\(Topology\) Numa Node:\s*(\d+)")
-_TITLE = re.compile(r"\A=+ ([A-Za-z][A-Za-z ]{1,60}) =+\Z")
-_ROW = re.compile(r"\AGPU([0-9]{1,3})\Z")
-_PAIR = re.compile(
-    r"\A\(Topology\) (Weight|Link type|Hops) between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})\Z"
-)
-# The driver adds 15 for each hop over Infinity Fabric.
-_HOP = 15
-# The tool's hops over PCIe: 2 through one processor, 3 through the link between two.
-_PCIE = {2: "NODE", 3: "SYS"}
-Pair = tuple[int, int]
-Words = dict[str, dict[Pair, str]]
-
-
-def rocm_topology(text: str) -> GpuPaths:
-    """Read the text, or the JSON; neither lists cores or network adapters."""
-    key = "(Topology) Numa Node"
-    nodes = {i: str(card[key]) for i, card in cards(text).items() if key in card}
-    nodes = nodes or {int(m[1]): m[2] for m in _ROCM_NUMA.finditer(text)}
-    places = (GpuPlace(gpu=index, numa=whole(node)) for index, node in sorted(nodes.items()))
-    return GpuPaths(places=tuple(places), links=tuple(_links(_pairs(text) or _matrices(text))))
-
-
-def _links(words: Words) -> Iterator[GpuLink]:
-    for pair, kind in sorted(words.get("link type", {}).items()):
-        hops = whole(words.get("hops", {}).get(pair)) or 0
-        weight = whole(words.get("weight", {}).get(pair)) or _HOP
-        if kind == XGMI:
-            yield GpuLink(gpus=pair, kind=XGMI, count=max(1, round(weight / _HOP)))
-        elif kind == "PCIE":
-            yield GpuLink(gpus=pair, kind=_PCIE.get(hops, "SYS"))
-
-
-def _pairs(text: str) -> Words:
-    """Return the values of the JSON by their kind."""
-    found: Words = {}
-    system = json_document(text).get("system")
-    for key, value in system.items() if isinstance(system, dict) else ():
-        if match := _PAIR.match(key):
-            pair = (int(match[2]), int(match[3]))
-            found.setdefault(match[1].lower(), {})[pair] = str(value)
-    return found
-
-
-def _matrices(text: str) -> Words:
-    """Return the upper triangles of the matrices by their kind."""
-    found: Words = {}
-    kind = ""
-    for line in text.splitlines():
-        cells = line.split()
-        if title := _TITLE.match(line.strip()):
-            kind = title[1].partition(" between ")[0].lower()
-        elif cells and (row := _ROW.match(cells[0])) and not _ROW.match(cells[-1]):
-            for other, cell in enumerate(cells[1:]):
-                if other > int(row[1]):
-                    found.setdefault(kind, {})[int(row[1]), other] = cell
-    return found
+    found = {
+        int(match[1]): value
+        for key, value in _lscpu(text).items()
+        if (match := _NUMA.fullmatch(key)) and _CPUS.fullmatch(value)
+    }
+    return tuple(NumaNode(number=number, cpus=cpus) for number, cpus in sorted(found.items()))
 
 
 _DEVICES = "/sys/devices/"
-_ROOT = "pci"
 _NODE = re.compile(r"\A/sys/devices/system/node/node([0-9]{1,6})/cpulist:([-,0-9]{0,4000})\Z")
 _ROOT_BUS = re.compile(
     r"\A/sys/devices/(pci[0-9a-f:]{1,16})/pci_bus/[^/]{1,16}/cpulistaffinity:([-,0-9]{0,4000})\Z"
 )
 
 
-class PciDevice(Value, frozen=True, kw_only=True):
+class PciDevice(NamedTuple):
     """A device: its class in /sys (`infiniband`, `net`, `gpu`), its folders from the root on."""
 
     kind: str
@@ -377,12 +280,11 @@ def numa_nodes(cpus: str, sockets: str = "") -> tuple[NumaNode, ...]:
     pairs = (line.partition(",") for line in sockets.splitlines())
     socket = {whole(node): whole(own) for node, _, own in pairs}
     found = (_NODE.search(line) for line in cpus.splitlines())
-    nodes = [
-        NumaNode(number=int(match[1]), cpus=match[2], socket=socket.get(int(match[1])))
-        for match in found
-        if match
-    ]
-    return tuple(sorted(nodes, key=lambda one: one.number))
+    nodes = {int(match[1]): match[2] for match in found if match}
+    return tuple(
+        NumaNode(number=number, cpus=own, socket=socket.get(number))
+        for number, own in sorted(nodes.items())
+    )
 
 
 def pci_devices(paths: str, roots: str, numa: Sequence[NumaNode]) -> tuple[PciDevice, ...]:
@@ -406,8 +308,8 @@ def pci_devices(paths: str, roots: str, numa: Sequence[NumaNode]) -> tuple[PciDe
 def _node_of(cpus: str, numa: Sequence[NumaNode]) -> int | None:
     """Return the NUMA node with these cores; the kernel lists all if the firmware names none."""
     wanted = set(cpu_numbers(cpus))
-    nodes = [one.number for one in numa if wanted and wanted <= set(cpu_numbers(one.cpus))]
-    return nodes[0] if nodes else None
+    nodes = (one.number for one in numa if wanted and wanted <= set(cpu_numbers(one.cpus)))
+    return next(nodes, None)
 
 
 def distance(first: PciDevice, second: PciDevice) -> str:
@@ -416,14 +318,10 @@ def distance(first: PciDevice, second: PciDevice) -> str:
     The rule compares their folders (nccl v2.4.8, `pciPathDistance`): another root is NODE or SYS,
     the same root PHB, the same switch PIX, a switch above PXB.
     """
-    common = 0
-    for one, other in zip(first.path, second.path, strict=False):
-        if one != other:
-            break
-        common += 1
+    same = [one == other for one, other in zip(first.path, second.path, strict=False)]
+    common = [*same, False].index(False)
     if common == 0:
-        known = first.numa is not None and first.numa == second.numa
-        return "NODE" if known else "SYS"
+        return "NODE" if first.numa is not None and first.numa == second.numa else "SYS"
     if common == 1:
         return "PHB"
     return "PIX" if common >= max(len(first.path), len(second.path)) - 2 else "PXB"
@@ -431,4 +329,4 @@ def distance(first: PciDevice, second: PciDevice) -> str:
 
 def _is_pci(part: str) -> bool:
     """Whether a folder is a root or a PCI address, not what a driver adds (`virtio2`)."""
-    return part.startswith(_ROOT) or part.count(":") == 2
+    return part.startswith("pci") or part.count(":") == 2

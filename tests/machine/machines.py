@@ -16,7 +16,7 @@ SECTIONS = {
     "interfaces": "interfaces",
     "ports": "ports",
 }
-AMD = {"rocm": "gpus", "rocm_topology": "topology"}
+AMD = {"rocm": "rocm"}
 SHAPES = ("dgx_a100", "gh200", "a100_reversed", "ls6", "mi250x")
 CLUSTERS = ("lab", "mixed")
 

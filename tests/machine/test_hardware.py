@@ -39,7 +39,7 @@ def test_a_dgx_and_its_adapters() -> None:
     cpu = found.processor
     assert cpu is not None
     assert (cpu.cpus, cpu.sockets, cpu.cores_per_socket, cpu.threads_per_core) == (256, 2, 64, 2)
-    assert cpu.numa[3] == (3, 48)
+    assert (len(found.topology.numa), found.topology.numa[3].cpus) == (8, "48-63,176-191")
     network = guess(found)
     assert network.fabric == "infiniband"
     # mlx5_4 is down, mlx5_5 is Ethernet for the storage.
@@ -63,11 +63,13 @@ def test_a_table_copied_with_blanks_for_tabs() -> None:
     assert nvidia_topology(text) == nvidia_topology(fixture("ls6.topology"))
 
 
-def test_rocm_says_the_same_as_text_and_as_json() -> None:
-    text = rocm_topology(fixture("mi250x.topology"))
-    assert [one.numa for one in text.places] == [3, 3, 1, 1, 0, 0, 2, 2]
-    assert rocm_topology(fixture("mi250x.topology.json")) == text
-    assert rocm_gpus("GPU[1]\t\t: Card series: \t\tAMD Instinct MI300X\n")[0].index == 1
+def test_rocm_says_the_names_and_the_places_of_gpus() -> None:
+    text = fixture("mi250x.rocm")
+    assert [one.numa for one in rocm_topology(text).places] == [3, 3, 1, 1, 0, 0, 2, 2]
+    assert {one.name for one in rocm_gpus(text)} == {"AMD INSTINCT MI250X (MCM) OAM AC MBA"}
+    newer = '{"card1": {"Card Series": "AMD Instinct MI300X", "PCI Bus": "0000:C1:00.0"}}'
+    (gpu,) = rocm_gpus(newer)
+    assert (gpu.index, gpu.name, gpu.bus) == (1, "AMD Instinct MI300X", "0000:c1:00.0")
 
 
 def test_slingshot_takes_all_its_interfaces() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.machine.hardware import Gpu, Hardware, Link, Port, Processor
+from hpc_train.machine.hardware import Gpu, Hardware, Link, Port
 from hpc_train.machine.infer_settings import gpu_order, guess, usable
-from hpc_train.plans.node_topology import GpuPlace, NodeTopology, nearest_nics
+from hpc_train.plans.node_topology import GpuPlace, NodeTopology, NumaNode, nearest_nics
 
 
 def link(name: str, **fields: Any) -> Link:
@@ -104,11 +104,10 @@ def test_the_order_of_gpus_is_that_of_their_cores_if_all_are_known() -> None:
     assert gpu_order(cores(0, 0)) == ()
     assert gpu_order(cores(16, 16, 0)) == (2, 0, 1)
     assert gpu_order(cores(16, None, 0)) == ()
-    known = Processor(
-        model="", cpus=32, sockets=1, cores_per_socket=32, threads_per_core=1,
-        numa=((0, 24), (1, 8), (2, 0)),
-    )  # fmt: skip
-    found = msgspec.structs.replace(cores(None, None), processor=known)
+    nodes = tuple(NumaNode(number=n, cpus=cpus) for n, cpus in enumerate(("24-31", "8", "0")))
+    bare = cores(None, None)
+    topology = msgspec.structs.replace(bare.topology, numa=nodes)
+    found = msgspec.structs.replace(bare, topology=topology)
     assert gpu_order(found) == (1, 0)
 
 

@@ -10,6 +10,8 @@ Sources of the facts, each as its tools printed it:
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from hpc_train.machine.read_hardware import read_hardware
@@ -80,9 +82,8 @@ def test_a_dgx_a100_has_its_gpus_beside_four_of_its_numa_nodes() -> None:
     assert [place.numa for place in found.gpus] == [3, 3, 1, 1, 7, 7, 5, 5]
 
 
-@pytest.mark.parametrize("kind", ["topology", "topology.json"])
-def test_the_links_of_a_frontier_node(kind: str) -> None:
-    links = {link.gpus: link for link in rocm_topology(fixture(f"mi250x.{kind}")).links}
+def test_the_links_of_a_frontier_node() -> None:
+    links = {link.gpus: link for link in rocm_topology(fixture("mi250x.rocm")).links}
     assert len(links) == 28
     direct = {pair for pair, link in links.items() if link.direct}
     halves = {(0, 1), (2, 3), (4, 5), (6, 7)}
@@ -91,11 +92,10 @@ def test_the_links_of_a_frontier_node(kind: str) -> None:
 
 
 def test_amd_gpus_without_infinity_fabric() -> None:
-    text = (
-        "=== Hops between two GPUs ===\n       GPU0 GPU1 GPU2\nGPU0   0 2 3\nGPU1   2 0 3\n"
-        "=== Link Type between two GPUs ===\n       GPU0 GPU1 GPU2\nGPU0   0 PCIE PCIE\n"
-        "GPU1   PCIE 0 PCIE\n"
-    )
+    between = {(0, 1): 2, (0, 2): 3, (1, 2): 3}
+    said = {f"Hops between DRM devices {a} and {b}": str(n) for (a, b), n in between.items()}
+    said |= {f"Link type between DRM devices {a} and {b}": "PCIE" for a, b in between}
+    text = json.dumps({"system": {f"(Topology) {key}": value for key, value in said.items()}})
     found = {link.gpus: link.kind for link in rocm_topology(text).links}
     assert found == {(0, 1): "NODE", (0, 2): "SYS", (1, 2): "SYS"}
 
@@ -148,6 +148,8 @@ def test_sys_says_what_the_tool_of_the_gpus_does_not() -> None:
 def test_amd_gpus_and_the_interfaces_of_slingshot() -> None:
     root = "/sys/devices/pci0000:c0/0000:c0:01.1/0000:c1:00.0"
     pci = f"{root}/0000:c2:01.0/0000:c5:00.0/net/hsn0\n{root}/0000:c2:00.0/0000:c9:00.0/class\n"
-    found = topology("mi250x", pci=pci, rocm_bus="GPU[0]\t\t: PCI Bus: 0000:C9:00.0\n")
+    cards = json.loads(fixture("mi250x.rocm").splitlines()[1])
+    cards["card0"]["PCI Bus"] = "0000:C9:00.0"
+    found = topology("mi250x", pci=pci, rocm=json.dumps(cards))
     assert found.gpus[0].nics == (("hsn0", "PIX"),)
     assert found.gpus[1].nics == ()
