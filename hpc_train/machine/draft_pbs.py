@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import datetime
 import os
-import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from hpc_train.base.errors import ProbeError
-from hpc_train.machine.draft_profile import GUESSED, heading, line, question, remark, time
-from hpc_train.machine.init_site import Drafted, InitOptions, check_draft, target_of, write_draft
+from hpc_train.machine.draft_profile import (
+    GUESSED,
+    MOST_GPUS,
+    block,
+    entry,
+    heading,
+    joined,
+    known,
+    line,
+    question,
+    remark,
+)
+from hpc_train.machine.init_site import Drafted, InitOptions, as_name, write_draft
 from hpc_train.pbs.live_pbs import (
     LivePbs,
     PbsNode,
@@ -25,11 +35,8 @@ from hpc_train.pbs.live_pbs import (
 )
 from hpc_train.sites.detection import conf_file
 
-# Resources of nodes that PBS itself has.
-_BUILT_IN = {"arch", "host", "vnode", "mem", "vmem", "ncpus", "ngpus", "hpmem", "Qlist"}
 _EXCLUSIVE = {"force_excl", "force_exclhost", "default_excl", "default_exclhost"}
 _MODELS = ("gpu_model", "gputype", "gpu_type", "accelerator_model")
-_MOST_GPUS = 64
 Shape = tuple[int | None, int, int | None]
 
 
@@ -38,24 +45,28 @@ def draft_pbs(name: str, date: str, pbs: LivePbs, programs: Collection[str]) -> 
 
     `programs` are those that `query_pbs.starters` finds here.
     """
-    parts = (_head(name, date, pbs), _jobs(pbs), _launchers(programs), _partitions(pbs))
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
-
-
-def _head(name: str, date: str, pbs: LivePbs) -> Iterator[str]:
     version = f" {pbs.version}" if pbs.version else ""
     source = f"qstat -Bf, qstat -Qf and pbsnodes -a of {pbs.name}, PBS{version}"
-    yield from heading(name, date, f"The PBS server {pbs.name}", "which machines, where?", source)
-    yield line("scheduler", "pbs")
+    head = heading(name, date, f"The PBS server {pbs.name}", source)
+    return joined(
+        (*head, line("scheduler", "pbs")),
+        _jobs(pbs),
+        block("launchers", _launchers(programs)),
+        _partitions(pbs),
+    )
 
 
 def _jobs(pbs: LivePbs) -> Iterator[str]:
-    yield "pbs:"
-    yield line("shape", "select", f"{GUESSED}: or flat, if the site's examples have no select", 1)
-    yield question("project", "-P", "is a project -A, the default, or -P?", 1)
+    rows = [
+        line("shape", "select", f"{GUESSED}: or flat, if the site's examples have no select"),
+        question("project", "-P", "is a project -A, the default, or -P?"),
+    ]
     systems = {node.resources["system"] for node in pbs.nodes if "system" in node.resources}
     if systems:
-        yield question("chunk", f"{{system: {min(systems)}}}", "does select name the system?", 1)
+        rows.append(
+            question("chunk", f"{{system: {min(systems)}}}", "does select name the system?")
+        )
+    yield from block("pbs", rows)
     yield question("account", "{required: true}", "must a job name a project?")
     files = pbs.available.get("valid_filesystems")
     if files:
@@ -67,32 +78,32 @@ def _jobs(pbs: LivePbs) -> Iterator[str]:
 
 
 def _launchers(programs: Collection[str]) -> Iterator[str]:
-    yield "launchers:"
-    yield line("default", "torchrun", depth=1)
+    yield line("default", "torchrun")
     mpi = [one for one in ("mpiexec", "mpirun") if one in programs]
     note = f"{GUESSED}: mpiexec is that of Cray PALS" if "mpiexec" in mpi else ""
-    yield line("allowed", ("torchrun", *mpi, "spawn", "single"), note, 1)
+    yield line("allowed", ("torchrun", *mpi, "spawn", "single"), note)
     if "pbs_tmrsh" not in programs:
-        yield remark("no pbs_tmrsh here; pbs.starter may be pals or openmpi", 1)
+        yield remark("no pbs_tmrsh here; pbs.starter may be pals or openmpi")
     yield question("setup", "[source ~/venv/bin/activate]", "which environment has torch?")
 
 
 def _partitions(pbs: LivePbs) -> Iterator[str]:
-    yield "partitions:"
+    rows: list[str] = []
     for queue in pbs.shown:
-        yield f"  {line('- name', queue.name)}"
-        yield from (f"    {one}" for one in _queue(pbs, queue))
+        rows += entry(_queue(pbs, queue))
     closed = [queue.name for queue in pbs.queues if not queue.open]
     if closed:
-        yield remark(f"closed queues: {', '.join(closed)}", 1)
+        rows.append(remark(f"closed queues: {', '.join(closed)}"))
+    yield from block("partitions", rows)
 
 
 def _queue(pbs: LivePbs, queue: PbsQueue) -> Iterator[str]:
-    targets = destinations(pbs, queue)
-    if queue.name == pbs.default_queue:
-        yield line("default", True)
-    if targets:
-        yield line("description", f"routes jobs to {', '.join(one.name for one in targets)}")
+    targets = ", ".join(one.name for one in destinations(pbs, queue))
+    yield from known(
+        name=queue.name,
+        default=queue.name == pbs.default_queue or None,
+        description=f"routes jobs to {targets}" if targets else "",
+    )
     yield from _limits(queue_limits(pbs, queue))
     cores = queue.most.get("ncpus")
     if cores:
@@ -101,24 +112,19 @@ def _queue(pbs: LivePbs, queue: PbsQueue) -> Iterator[str]:
 
 
 def _limits(limits: PbsQueueLimits) -> Iterator[str]:
-    if limits.hosts:
-        yield line("nodes", limits.hosts)
+    yield from known(nodes=limits.hosts or None)
     if limits.max_nodes:
         above = limits.max_nodes != limits.stated_nodes
         note = f"the limit of the queue is {limits.stated_nodes}" if above else ""
         yield line("max_nodes", limits.max_nodes, note)
-    least = limits.min_nodes
-    if least and least > 1:
+    least = limits.min_nodes or 1
+    if least > 1:
         fits = not limits.hosts or least <= limits.hosts
         yield line("min_nodes", least) if fits else remark(f"at least {least} nodes of a job")
-    if limits.max_gpus:
-        yield line("max_gpus", limits.max_gpus)
-    if limits.min_time:
-        yield line("min_time", time(limits.min_time))
+    yield from known(max_gpus=limits.max_gpus or None, min_time=limits.min_time)
     longest = limits.max_time
-    yield line("max_time", time(longest)) if longest else remark("no time limit is stated")
-    if limits.default_time:
-        yield line("default_time", time(limits.default_time))
+    yield line("max_time", longest) if longest else remark("no time limit is stated")
+    yield from known(default_time=limits.default_time)
 
 
 def _nodes(nodes: Sequence[PbsNode], *, without_gpus: bool) -> Iterator[str]:
@@ -134,7 +140,7 @@ def _nodes(nodes: Sequence[PbsNode], *, without_gpus: bool) -> Iterator[str]:
     note = f"{GUESSED}: {count} of {len(hosts)} nodes are like this" if len(shapes) > 1 else ""
     if cores:
         yield line("cpus_per_node", cores, note)
-    if gpus <= _MOST_GPUS:
+    if gpus <= MOST_GPUS:
         yield line("gpus_per_node", 0 if without_gpus else gpus, note)
     models = {node.resources[key] for node in nodes for key in _MODELS if key in node.resources}
     if gpus and len(models) == 1 and not without_gpus:
@@ -146,16 +152,13 @@ def _nodes(nodes: Sequence[PbsNode], *, without_gpus: bool) -> Iterator[str]:
 
 def _remarks(hosts: Mapping[str, list[PbsNode]], shapes: Counter[Shape]) -> Iterator[str]:
     for (cores, gpus, memory), count in shapes.most_common()[1:5]:
-        hosts_of = f"{count} node{'s' * (count > 1)}"
-        yield remark(f"{hosts_of}: {cores} cores, {gpus} GPUs, {memory} MiB")
-    if any(len(own) > 1 for own in hosts.values()):
-        yield remark("a node has several vnodes; place=scatter gives one chunk to each node")
+        plural = "s" * (count > 1)
+        yield remark(f"{count} node{plural}: {cores} cores, {gpus} GPUs, {memory} MiB")
     nodes = [node for own in hosts.values() for node in own]
+    if len(hosts) < len(nodes):
+        yield remark("a node has several vnodes; place=scatter gives one chunk to each node")
     if {node.sharing for node in nodes} <= _EXCLUSIVE:
         yield line("shared", False)
-    others = {name for node in nodes for name in node.resources} - _BUILT_IN
-    if others:
-        yield remark(f"the nodes have the resources {', '.join(sorted(others)[:12])}")
 
 
 def _shape(vnodes: list[PbsNode]) -> Shape:
@@ -183,31 +186,17 @@ def init_pbs(options: InitOptions) -> Drafted:
     Raises:
         HpcTrainError: no answer, an existing file, or one that cannot be written.
     """
-    given = options.name or (options.output.stem if options.output else None)
-    if given is not None:
-        # Errors in the options are reported before PBS is queried.
-        target_of(options, given)
+    # Errors in the options are reported before PBS is queried.
+    given = options.given_name()
     pbs = read_pbs()
-    _check_queues(pbs)
-    name = given or re.sub(r"[^a-z0-9._-]+", "-", pbs.name.partition(".")[0].lower())
-    target = target_of(options, name)
+    if not pbs.shown:
+        closed = ", ".join(queue.name for queue in pbs.queues)
+        message = f"the PBS server {pbs.name} has no open queue to which users submit"
+        raise ProbeError(
+            f"{message}; closed or fed by routes only: {closed}" if closed else message,
+            "qstat -Q shows when one is open, then run site init again",
+        )
+    name = given or as_name(pbs.name.partition(".")[0])
     text = draft_pbs(name, datetime.date.today().isoformat(), pbs, starters())
-    check_draft(name, text, f"the answers of the PBS server {pbs.name}")
-    write_draft(target, text, options)
-    return Drafted(path=target, name=name, text=text, unread=pbs.unread)
-
-
-def _check_queues(pbs: LivePbs) -> None:
-    """Refuse a server without a queue that takes jobs: a profile has at least one.
-
-    Raises:
-        ProbeError: with the queues that are closed.
-    """
-    if pbs.shown:
-        return
-    closed = ", ".join(queue.name for queue in pbs.queues)
-    message = f"the PBS server {pbs.name} has no open queue to which users submit"
-    raise ProbeError(
-        f"{message}; closed or fed by routes only: {closed}" if closed else message,
-        "qstat -Q shows when one is open, then run site init again",
-    )
+    source = f"the answers of the PBS server {pbs.name}"
+    return write_draft(options, name, text, source, pbs.unread)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hpc_train.base.errors import SiteProfileError
@@ -12,51 +12,10 @@ from hpc_train.pbs.live_pbs import LivePbs, PbsQueue, queue_limits, read_pbs
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site
 from hpc_train.sites.partition import ANY, Partition
-from hpc_train.sites.profile import SourcedSite
+from hpc_train.sites.profile import SiteProfile, SourcedSite
 from hpc_train.slurm.live_cluster import Cluster, LivePartition, read_cluster
 
-_LIMITS = ("max_time", "min_time", "default_time", "min_nodes", "max_gpus")
-
-
-def compare_pbs(site: SourcedSite, pbs: LivePbs) -> Drift:
-    """Return the differences; values that only one of the two has are not compared."""
-    queues = {queue.name: queue for queue in pbs.queues}
-    compared = [
-        difference
-        for index, partition in enumerate(site.value.partitions)
-        if partition.name != ANY
-        for difference in _of_queue(site, f"partitions.{index}", partition, queues, pbs)
-    ]
-    differences = tuple(one for one in compared if one is not None)
-    return Drift(compared=len(compared), differences=differences)
-
-
-def _of_queue(
-    site: SourcedSite, key: str, said: Partition, queues: dict[str, PbsQueue], pbs: LivePbs
-) -> Differences:
-    queue = queues.get(said.name)
-    yield pair(site, f"{key}.name", said.name, "not there", same=queue is not None)
-    if queue is None:
-        return
-    if not queue.open:
-        yield pair(site, f"{key}.name", said.name, "closed", same=False)
-    found = queue_limits(pbs, queue)
-    # A job above the number of hosts never starts: a profile may state either of the two.
-    if said.max_nodes is not None and found.max_nodes is not None:
-        same = said.max_nodes in (found.max_nodes, found.stated_nodes)
-        yield pair(site, f"{key}.max_nodes", said.max_nodes, found.max_nodes, same=same)
-    for name in _LIMITS:
-        mine, theirs = getattr(said, name), getattr(found, name)
-        if mine is not None and theirs is not None:
-            yield pair(site, f"{key}.{name}", mine, theirs, same=mine == theirs)
-    if said.default and pbs.default_queue:
-        same = said.name == pbs.default_queue
-        yield pair(site, f"{key}.default", said.name, pbs.default_queue, same=same)
-
-
-# Names of values, in Slurm and in the profile.
-_SAME = ("max_time", "default_time", "min_nodes", "nodes")
-_NOT_SLURMS = "not there"
+_NOT_THERE = "not there"
 
 
 class Difference(Value, frozen=True, kw_only=True):
@@ -75,146 +34,160 @@ class Drift(Value, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]
 
 
-# None if both are equal.
-Differences = Iterator[Difference | None]
+# The key, its value in the profile and in the cluster, and whether they agree.
+Pairs = Iterator[tuple[str, object, object, bool]]
+
+
+def _drift(site: SourcedSite, pairs: Pairs) -> Drift:
+    compared = list(pairs)
+    differences = tuple(
+        Difference(
+            key=key,
+            place=site.near(key),
+            profile=str(said),
+            cluster="no limit" if found is None else str(found),
+        )
+        for key, said, found, same in compared
+        if not same
+    )
+    return Drift(compared=len(compared), differences=differences)
+
+
+def _equal(key: str, said: object, found: object, names: Sequence[str]) -> Pairs:
+    """Compare the values that the profile states."""
+    for name in names:
+        mine, theirs = getattr(said, name), getattr(found, name)
+        if mine is not None:
+            yield f"{key}.{name}", mine, theirs, mine == theirs
+
+
+def compare_pbs(site: SourcedSite, pbs: LivePbs) -> Drift:
+    """Return the differences; values that only one of the two has are not compared."""
+    queues = {queue.name: queue for queue in pbs.queues}
+    return _drift(
+        site,
+        (
+            pair
+            for index, said in enumerate(site.value.partitions)
+            if said.name != ANY
+            for pair in _of_queue(f"partitions.{index}", said, queues.get(said.name), pbs)
+        ),
+    )
+
+
+def _of_queue(key: str, said: Partition, queue: PbsQueue | None, pbs: LivePbs) -> Pairs:
+    yield f"{key}.name", said.name, _NOT_THERE, queue is not None
+    if queue is None:
+        return
+    if not queue.open:
+        yield f"{key}.name", said.name, "closed", False
+    found = queue_limits(pbs, queue)
+    # A job above the number of hosts never starts: a profile may state either of the two.
+    if said.max_nodes is not None and found.max_nodes is not None:
+        same = said.max_nodes in (found.max_nodes, found.stated_nodes)
+        yield f"{key}.max_nodes", said.max_nodes, found.max_nodes, same
+    names = ("max_time", "min_time", "default_time", "min_nodes", "max_gpus")
+    known = [name for name in names if getattr(found, name) is not None]
+    yield from _equal(key, said, found, known)
+    if said.default and pbs.default_queue:
+        yield f"{key}.default", said.name, pbs.default_queue, said.name == pbs.default_queue
 
 
 def compare(site: SourcedSite, cluster: Cluster) -> Drift:
     """Return the differences; values that only one of the two has are not compared."""
-    compared = [
-        difference
-        for make in (_identity, _partitions, _qos, _launchers, _limits)
-        for difference in make(site, cluster)
-    ]
-    differences = tuple(one for one in compared if one is not None)
-    return Drift(compared=len(compared), differences=differences)
+    parts = (_identity, _partitions, _qos, _launchers, _limits)
+    return _drift(site, (pair for make in parts for pair in make(site.value, cluster)))
 
 
-def _identity(site: SourcedSite, cluster: Cluster) -> Differences:
-    said = site.value.slurm
-    if said is not None and cluster.version:
-        same = f"{cluster.version}.".startswith(f"{said}.")
-        yield pair(site, "slurm", said, cluster.version, same=same)
-    known = site.value.detect.clusters if site.value.detect else ()
+def _identity(said: SiteProfile, cluster: Cluster) -> Pairs:
+    if said.slurm is not None and cluster.version:
+        same = f"{cluster.version}.".startswith(f"{said.slurm}.")
+        yield "slurm", said.slurm, cluster.version, same
+    known = said.detect.clusters if said.detect else ()
     if known:
-        same = cluster.name in known
-        yield pair(site, "detect.clusters", ", ".join(known), cluster.name, same=same)
+        yield "detect.clusters", ", ".join(known), cluster.name, cluster.name in known
 
 
-def _partitions(site: SourcedSite, cluster: Cluster) -> Differences:
+def _partitions(said: SiteProfile, cluster: Cluster) -> Pairs:
     live = {one.name: one for one in cluster.partitions}
-    said = [name for one in site.value.partitions if (name := _slurms_name(one))]
-    for index, partition in enumerate(site.value.partitions):
-        name = _slurms_name(partition)
-        if name is None:
-            continue
+    # A job may name no partition, or any.
+    names = [one.select.partition if one.select else one.name for one in said.partitions]
+    for index, (name, partition) in enumerate(zip(names, said.partitions, strict=True)):
         key = f"partitions.{index}"
-        yield pair(site, f"{key}.name", name, _NOT_SLURMS, same=name in live)
-        if name not in live or said.count(name) != 1:
+        if name in (None, ANY):
             continue
-        yield from _of_partition(site, key, partition, live[name])
-        yield from _of_nodes(site, key, partition, cluster)
+        yield f"{key}.name", name, _NOT_THERE, name in live
+        if name in live and names.count(name) == 1:
+            yield from _of_partition(key, partition, live[name])
+            yield from _of_nodes(key, partition, name, cluster, said)
 
 
-def _slurms_name(partition: Partition) -> str | None:
-    """Return the name in Slurm; None if a job names no partition, or any."""
-    if partition.select is not None:
-        return partition.select.partition
-    return partition.name if partition.name != "*" else None
-
-
-def _of_partition(
-    site: SourcedSite, key: str, partition: Partition, live: LivePartition
-) -> Differences:
-    for name in _SAME:
-        said, found = getattr(partition, name), getattr(live, name)
-        if said is not None:
-            yield pair(site, f"{key}.{name}", said, found, same=said == found)
+def _of_partition(key: str, partition: Partition, live: LivePartition) -> Pairs:
+    yield from _equal(key, partition, live, ("max_time", "default_time", "min_nodes", "nodes"))
     said, found = partition.max_nodes, live.largest
     if said is not None and found is not None:
         # Without a limit in the partition, the site may have one in a QOS.
         same = said == found if live.max_nodes else said <= found
-        yield pair(site, f"{key}.max_nodes", said, found, same=same)
+        yield f"{key}.max_nodes", said, found, same
     if partition.default and partition.select is None:
-        yield pair(site, f"{key}.default", "true", "false", same=live.default)
+        yield f"{key}.default", "true", "false", live.default
 
 
-def _of_nodes(site: SourcedSite, key: str, partition: Partition, cluster: Cluster) -> Differences:
-    name = _slurms_name(partition)
+def _of_nodes(
+    key: str, said: Partition, name: str, cluster: Cluster, profile: SiteProfile
+) -> Pairs:
     nodes = [node for node in cluster.nodes if name in node.partitions]
     facts: dict[str, set[Any]] = {
         "cpus_per_node": {node.cpus for node in nodes},
         "gpu_type": {kind for node in nodes for kind in node.gpu_kinds},
         "arch": {node.arch for node in nodes},
     }
-    if site.value.gpu_request != "none":
+    if profile.gpu_request != "none":
         facts["gpus_per_node"] = {node.gpus for node in nodes}
     for fact, found in facts.items():
-        said = getattr(partition, fact)
-        if said is not None and found:
-            words = " or ".join(map(str, sorted(found)))
-            yield pair(site, f"{key}.{fact}", said, words, same=said in found)
+        mine = getattr(said, fact)
+        if mine is not None and found:
+            yield f"{key}.{fact}", mine, " or ".join(map(str, sorted(found))), mine in found
     most = max((node.memory for node in nodes if node.memory is not None), default=None)
-    if partition.mem_per_node is not None and most is not None:
-        same = partition.mem_per_node <= most
-        yield pair(site, f"{key}.mem_per_node", partition.mem_per_node, Memory(most), same=same)
-    wanted = partition.select.constraint if partition.select else None
+    if said.mem_per_node is not None and most is not None:
+        yield f"{key}.mem_per_node", said.mem_per_node, Memory(most), said.mem_per_node <= most
+    wanted = said.select.constraint if said.select else None
     if nodes and wanted and wanted.isidentifier():
-        same = any(wanted in node.features for node in nodes)
-        yield pair(site, f"{key}.select.constraint", wanted, _NOT_SLURMS, same=same)
+        there = any(wanted in node.features for node in nodes)
+        yield f"{key}.select.constraint", wanted, _NOT_THERE, there
 
 
-def _qos(site: SourcedSite, cluster: Cluster) -> Differences:
+def _qos(said: SiteProfile, cluster: Cluster) -> Pairs:
     live = {one.name: one for one in cluster.qos}
-    for index, qos in enumerate(site.value.qos if live else ()):
-        key = f"qos.{index}"
-        if qos.name == "*":
+    for index, qos in enumerate(said.qos if live else ()):
+        if qos.name == ANY:
             continue
-        yield pair(site, f"{key}.name", qos.name, _NOT_SLURMS, same=qos.name in live)
-        if qos.name not in live:
-            continue
-        for name in ("max_time", "max_nodes", "max_gpus", "max_jobs"):
-            said, found = getattr(qos, name), getattr(live[qos.name], name)
-            if said is not None:
-                yield pair(site, f"{key}.{name}", said, found, same=said == found)
+        yield f"qos.{index}.name", qos.name, _NOT_THERE, qos.name in live
+        if found := live.get(qos.name):
+            names = ("max_time", "max_nodes", "max_gpus", "max_jobs")
+            yield from _equal(f"qos.{index}", qos, found, names)
 
 
-def _launchers(site: SourcedSite, cluster: Cluster) -> Differences:
-    containers = site.value.containers
-    said = {
-        "launchers.mpi": site.value.launchers.mpi,
-        "containers.mpi": containers.mpi if containers else None,
+def _launchers(said: SiteProfile, cluster: Cluster) -> Pairs:
+    plugins, broken = cluster.mpi.plugins, cluster.mpi.broken
+    stated = {
+        "launchers.mpi": said.launchers.mpi,
+        "containers.mpi": said.containers.mpi if said.containers else None,
     }
-    known = (*cluster.mpi.plugins, "none")
-    for key, plugin in said.items():
-        if plugin is None or not cluster.mpi.plugins:
-            continue
-        broken = plugin in cluster.mpi.broken
-        found = "srun cannot load it" if broken else ", ".join(cluster.mpi.plugins)
-        yield pair(site, key, plugin, found, same=plugin in known and not broken)
+    for key, plugin in stated.items() if plugins else ():
+        if plugin is not None:
+            found = "srun cannot load it" if plugin in broken else ", ".join(plugins)
+            yield key, plugin, found, plugin in (*plugins, "none") and plugin not in broken
 
 
-def _limits(site: SourcedSite, cluster: Cluster) -> Differences:
-    said, found = site.value.limits.max_array_size, cluster.limits.max_array_size
-    if said is not None and found is not None:
-        yield pair(site, "limits.max_array_size", said, found, same=said <= found)
-    requeue = site.value.lifecycle.requeue if site.value.lifecycle else None
+def _limits(said: SiteProfile, cluster: Cluster) -> Pairs:
+    mine, theirs = said.limits.max_array_size, cluster.limits.max_array_size
+    if mine is not None and theirs is not None:
+        yield "limits.max_array_size", mine, theirs, mine <= theirs
+    requeue = said.lifecycle.requeue if said.lifecycle else None
     live = cluster.limits.requeue
     if requeue is not None and live is not None:
-        yield pair(site, "lifecycle.requeue", requeue, live, same=requeue == live)
-
-
-def pair(
-    site: SourcedSite, key: str, said: object, found: object, *, same: bool
-) -> Difference | None:
-    if same:
-        return None
-    return Difference(
-        key=key,
-        place=site.near(key),
-        profile=str(said),
-        cluster="no limit" if found is None else str(found),
-    )
+        yield "lifecycle.requeue", requeue, live, requeue == live
 
 
 class LiveCheck(NamedTuple):

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from hpc_train.machine.starter_job import starter_job
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.runs.json_files import cannot_write
 from hpc_train.sites.detection import find_scheduler
-from hpc_train.slurm.live_cluster import Cluster, read_cluster
+from hpc_train.slurm.live_cluster import read_cluster
 
 # What scontrol says where a package has installed it, and nothing has configured it.
 _UNCONFIGURED = "configuration source"
@@ -38,6 +39,40 @@ class InitOptions(Value, frozen=True, kw_only=True):
     srun: tuple[str, ...] = ()
     reach: str | None = None
 
+    def given_name(self) -> str:
+        """Return the name of the profile, empty without one.
+
+        Raises:
+            SpecError: it is not valid, or its file exists.
+        """
+        name = self.name or (self.output.stem if self.output else "")
+        if name or self.name is not None:
+            self.target(name)
+        return name
+
+    def target(self, name: str) -> Path:
+        """Return the file; a profile has the name of its file.
+
+        Raises:
+            SpecError: the name is not valid, or the file exists.
+        """
+        path = self.output or Path("site_profiles", f"{name}.yaml")
+        if not _NAME.fullmatch(name):
+            raise SpecError(
+                f"{name!r} is not a name of a site: 1 to 100 letters, digits, '.', '_' and '-'",
+                "hpctrain site init NAME",
+            )
+        if path.suffix != ".yaml" or path.stem != name:
+            raise SpecError(
+                f"-o {path}: the file of the profile {name} must be called {name}.yaml",
+                f"hpctrain site init -o {path.with_suffix('.yaml')}",
+            )
+        if path.exists() and not self.force:
+            raise SpecError(
+                f"{path} exists already", "choose another with -o FILE, or replace it with --force"
+            )
+        return path
+
 
 class Drafted(Value, frozen=True, kw_only=True):
     """The file that was written, and errors of commands."""
@@ -48,28 +83,38 @@ class Drafted(Value, frozen=True, kw_only=True):
     unread: tuple[str, ...]
 
 
+def as_name(cluster: str) -> str:
+    """Return the name of a profile for a cluster."""
+    return re.sub(r"[^a-z0-9._-]+", "-", cluster.lower())
+
+
 def init_site(options: InitOptions) -> Drafted:
     """Query the cluster, and write the draft atomically.
 
     Raises:
         HpcTrainError: no Slurm, no answer, an existing file, or one that cannot be written.
     """
-    given = options.name or (options.output.stem if options.output else None)
-    if given is not None:
-        # Errors in the options are reported before Slurm is queried.
-        target_of(options, given)
+    # Errors in the options are reported before Slurm is queried.
+    given = options.given_name()
     _check_slurm()
     cluster = read_cluster()
-    name = given or re.sub(r"[^a-z0-9._-]+", "-", cluster.name.lower())
-    target = target_of(options, name)
+    name = given or as_name(cluster.name)
+    options.target(name)
     job = ProbeJob(partition=options.partition, options=options.srun, reach=options.reach)
     probed = probe(cluster, job) if options.probe else Probed(hardware={})
-    text = draft(_findings(name, cluster, probed))
-    check_draft(name, text, f"Slurm's answers on {cluster.name}")
-    write_draft(target, text, options)
-    unread = (*cluster.unread, *probed.unread)
-    unread += tuple(one for machine in probed.hardware.values() for one in machine.unread)
-    return Drafted(path=target, name=name, text=text, unread=tuple(dict.fromkeys(unread)))
+    launchers = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
+    findings = Findings(
+        name=name,
+        date=datetime.date.today().isoformat(),
+        cluster=cluster,
+        hardware=probed.hardware,
+        launchers=launchers,
+        programs=tuple(one for one in launchers.values() if one and shutil.which(one)),
+        slurm_conf=os.environ.get("SLURM_CONF"),
+    )
+    unread = [*cluster.unread, *probed.unread]
+    unread += (one for machine in probed.hardware.values() for one in machine.unread)
+    return write_draft(options, name, draft(findings), f"Slurm's answers on {cluster.name}", unread)
 
 
 def _check_slurm() -> None:
@@ -91,67 +136,28 @@ def _check_slurm() -> None:
     )
 
 
-def target_of(options: InitOptions, name: str) -> Path:
-    """Return the file; a profile has the name of its file.
+def write_draft(
+    options: InitOptions, name: str, text: str, source: str, unread: Iterable[str] = ()
+) -> Drafted:
+    """Write a draft atomically if it loads and a job renders.
+
+    A folder that was made for the file is removed if that fails.
 
     Raises:
-        SpecError: the name is not valid, or the file exists.
+        ProbeError: the draft is not valid; `source` says what it was made from.
+        HpcTrainError: it exists, or cannot be written.
     """
-    path = options.output or Path("site_profiles", f"{name}.yaml")
-    if not _NAME.fullmatch(name):
-        raise SpecError(
-            f"{name!r} is not a name of a site: 1 to 100 letters, digits, '.', '_' and '-'",
-            "hpctrain site init NAME",
-        )
-    if path.suffix != ".yaml" or path.stem != name:
-        raise SpecError(
-            f"-o {path}: the file of the profile {name} must be called {name}.yaml",
-            f"hpctrain site init -o {path.with_suffix('.yaml')}",
-        )
-    if path.exists() and not options.force:
-        raise SpecError(
-            f"{path} exists already", "choose another with -o FILE, or replace it with --force"
-        )
-    return path
-
-
-def _findings(name: str, cluster: Cluster, probed: Probed) -> Findings:
-    launchers = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
-    return Findings(
-        name=name,
-        date=datetime.date.today().isoformat(),
-        cluster=cluster,
-        hardware=probed.hardware,
-        launchers=launchers,
-        programs=tuple(one for one in launchers.values() if one and shutil.which(one)),
-        slurm_conf=os.environ.get("SLURM_CONF"),
-    )
-
-
-def check_draft(name: str, text: str, source: str) -> None:
-    """Check that the draft loads and that a job renders.
-
-    Raises:
-        ProbeError: it does not; `source` says what it was made from.
-    """
+    path = options.target(name)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"{name}.yaml")
-        path.write_text(text, encoding="utf-8")
+        trial = Path(folder, f"{name}.yaml")
+        trial.write_text(text, encoding="utf-8")
         try:
-            starter_job(str(path))
+            starter_job(str(trial))
         except HpcTrainError as failure:
             raise ProbeError(
                 f"no valid profile from {source}: {failure.message.replace(f'{folder}/', '')}",
                 "start from a copy of site_profiles/slurm-generic.yaml, and report this",
             ) from None
-
-
-def write_draft(path: Path, text: str, options: InitOptions) -> None:
-    """Write atomically; a folder that was made for the file is removed if that fails.
-
-    Raises:
-        HpcTrainError: it exists, or cannot be written.
-    """
     made = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -164,3 +170,4 @@ def write_draft(path: Path, text: str, options: InitOptions) -> None:
             with suppress(OSError):
                 path.parent.rmdir()
         raise cannot_write(path, failure) from None
+    return Drafted(path=path, name=name, text=text, unread=tuple(dict.fromkeys(unread)))

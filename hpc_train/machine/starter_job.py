@@ -10,7 +10,7 @@ from hpc_train.base.errors import HpcTrainError, PlanError
 from hpc_train.base.units import Duration, Memory
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import SourcedJob
-from hpc_train.machine import draft_profile
+from hpc_train.machine.draft_profile import block, line, remark
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import QueueSlot, is_for_one_node, queue_slots, sample
 from hpc_train.sites.batch_system import find_batch_system
@@ -35,11 +35,10 @@ def starter_job(name: str) -> str:
     job = _first_that_fits(site)
     head = f"A job for {site.value.name}: {site.value.description}"
     rows = [
-        draft_profile.remark(" ".join(head.split())),
-        draft_profile.remark(f"hpctrain render job.yaml --site {name}"),
+        remark(" ".join(head.split())),
+        remark(f"hpctrain render job.yaml --site {name}"),
         *_keys(job, site),
-        "resources:",
-        *_resources(job, site.value),
+        *block("resources", _resources(job, site.value)),
     ]
     return "\n".join(rows) + "\n"
 
@@ -99,25 +98,23 @@ def _memory(slot: QueueSlot, profile: SiteProfile, required: Memory | None) -> M
 def _keys(job: SourcedJob, site: SourcedSite) -> Iterator[str]:
     spec, profile = job.value, site.value
     launcher = spec.launcher or profile.launchers.default
-    yield draft_profile.line("name", spec.name)
-    yield draft_profile.line("command", spec.command, "your program")
-    yield draft_profile.line("launcher", launcher, _or(tuple(_other_launchers(job, site))))
+    yield line("name", spec.name)
+    yield line("command", spec.command, "your program")
+    yield line("launcher", launcher, _or(tuple(_other_launchers(job, site))))
     if spec.partition is not None:
-        yield draft_profile.line("partition", spec.partition, _partitions(profile, spec.partition))
+        yield line("partition", spec.partition, _partitions(profile, spec.partition))
     if profile.sagemaker is not None and profile.sagemaker.image is None:
         image = {"image": "ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME:TAG"}
         yield f"container: {msgspec.json.encode(image).decode()}  # placeholder: your image"
     if spec.account is not None:
         command = profile.account.command
         yours = f"; printed by: {command}" if command else ""
-        yield draft_profile.line("account", spec.account, f"placeholder: your own account{yours}")
+        yield line("account", spec.account, f"placeholder: your own account{yours}")
     if spec.qos is not None:
         names = (one.name for one in profile.qos if one.name not in (spec.qos, ANY))
-        yield draft_profile.line("qos", spec.qos, f"placeholder: your own; {_or(tuple(names))}")
+        yield line("qos", spec.qos, f"placeholder: your own; {_or(tuple(names))}")
     if spec.constraint is not None:
-        yield draft_profile.line(
-            "constraint", spec.constraint, "placeholder: a feature of the nodes"
-        )
+        yield line("constraint", spec.constraint, "placeholder: a feature of the nodes")
 
 
 def _other_launchers(job: SourcedJob, site: SourcedSite) -> Iterator[str]:
@@ -151,15 +148,15 @@ def _or(names: tuple[str, ...]) -> str:
 
 def _resources(job: SourcedJob, profile: SiteProfile) -> Iterator[str]:
     asked = job.value.resources
-    yield draft_profile.line("nodes", asked.nodes, depth=1)
+    yield line("nodes", asked.nodes)
     if asked.gpus_per_node and profile.gpu_request != "none":
         note = "" if profile.partitions else _UNKNOWN
-        yield draft_profile.line("gpus_per_node", asked.gpus_per_node, note, depth=1)
+        yield line("gpus_per_node", asked.gpus_per_node, note)
     if asked.cpus_per_task is not None:
-        yield draft_profile.line("cpus_per_task", asked.cpus_per_task, _UNKNOWN, depth=1)
+        yield line("cpus_per_task", asked.cpus_per_task, _UNKNOWN)
     if asked.mem is not None:
         known = asked.mem in [one.mem_per_node for one in profile.partitions]
         note = "what a node has" if known else _UNKNOWN
-        yield draft_profile.line("mem", str(asked.mem), note, depth=1)
+        yield line("mem", str(asked.mem), note)
     if asked.time is not None:
-        yield draft_profile.line("time", draft_profile.time(asked.time), depth=1)
+        yield line("time", asked.time)
