@@ -57,16 +57,18 @@ def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
 
 def _topology(*, as_json: bool) -> int:
     from hpc_train.cli.output import busy
-    from hpc_train.machine.doctor import show_topology
+    from hpc_train.machine.read_hardware import this_topology
+    from hpc_train.reports.topology_text import topology_lines
 
     with busy("reading the topology"):
-        shown = show_topology()
+        topology, unread = this_topology()
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.encode(shown.document()))
+        answer = {"schema": 1, "topology": topology, "unread": unread}
+        click.echo(msgspec.json.encode(answer))
         return 0
-    for line in (*shown.lines, *shown.unread):
+    for line in (*topology_lines(topology), *unread):
         click.echo(line)
     return 0
 
@@ -176,23 +178,23 @@ def _torch(hardware: Hardware) -> Iterator[Line]:
 
 
 def _gpus(hardware: Hardware) -> Iterator[Line]:
-    from hpc_train.machine.doctor import affinity
+    from hpc_train.machine.infer_settings import gpu_order
+    from hpc_train.plans.node_topology import nearest_nics
 
-    order, nics = affinity(hardware)
     near = {one.gpu: one for one in hardware.topology.gpus}
     for gpu in hardware.gpus:
         place = near.get(gpu.index)
         words = [gpu.name, f"{gpu.memory_mib} MiB" if gpu.memory_mib else ""]
         if place is not None:
             words.append(f"NUMA node {place.numa}" if place.numa is not None else "")
-            words.append(f"near {', '.join(nics[gpu.index])}" if place.nics else "")
+            words.append(f"near {', '.join(nearest_nics(place))}" if place.nics else "")
         yield f"GPU {gpu.index}", ", ".join(filter(None, words))
-    if order:
+    if order := gpu_order(hardware):
         yield "gpu_order", f"{list(order)}, by the cores of local ranks"
 
 
 def _network(hardware: Hardware) -> Iterator[Line]:
-    from hpc_train.machine.doctor import network_of
+    from hpc_train.machine.infer_settings import guess
 
     for link in hardware.links:
         if link.kind != "loopback" and not link.virtual:
@@ -203,7 +205,7 @@ def _network(hardware: Hardware) -> Iterator[Line]:
         speed = f", {port.gbps} Gbit/s" if port.gbps else ""
         state = "active" if port.active else "not active"
         yield f"{port.adapter}:{port.number}", f"{state}, {port.layer}{speed}"
-    network = network_of(hardware)
+    network = guess(hardware)
     if network.fabric:
         taken = ", ".join(network.interfaces)
         yield "fabric", f"{network.fabric}? ({network.why}); sockets on {taken or 'nothing'}"

@@ -9,9 +9,9 @@ from pathlib import Path
 from hpc_train.base.data_folders import template_path
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.finding import Finding
-from hpc_train.base.value import Sourced, Value
-from hpc_train.jobs.job import JobSpec, SourcedJob
-from hpc_train.lint.lint_file import Linter, LintOptions, make_linter
+from hpc_train.base.value import Value
+from hpc_train.jobs.job import SourcedJob
+from hpc_train.lint.lint_file import LintOptions, make_linter
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.queue_limits import partition_named
@@ -29,11 +29,10 @@ from hpc_train.scripts.render import render_script
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.cited_sources import unknown_covers
 from hpc_train.sites.load import load_site
-from hpc_train.sites.profile import SiteProfile, SourcedSite
+from hpc_train.sites.profile import SourcedSite
 from hpc_train.sites.search import find_profile
 
 STALE_DAYS = 365
-# Scripts for more nodes differ from that for two only in the number.
 _LINTED_NODES = 2
 
 
@@ -73,7 +72,6 @@ def check_site(name: str, today: datetime.date) -> ProfileCheck:
     findings = [
         *_age(site, today),
         *_sources(site, path),
-        *_empty_rules(site),
         *_queues(site),
         *_jobs(jobs, site, path),
     ]
@@ -82,35 +80,29 @@ def check_site(name: str, today: datetime.date) -> ProfileCheck:
 
 def _jobs(jobs: Iterable[SourcedJob], site: SourcedSite, path: Path) -> Iterator[ProfileFinding]:
     linter = make_linter(LintOptions(site=str(path)))
-    folders = template_path(path)
+    folders, profile = template_path(path), site.value
+    first = profile.partitions[0].name if profile.partitions else None
     for job in jobs:
+        place, spec = job.origin(""), job.value
         try:
             text = render_script(make_plan(job, site), folders).text
         except HpcTrainError as failure:
-            yield _error(job.origin(""), failure)
+            yield _error(place, failure)
             continue
-        if _is_linted(job, site.value):
-            yield from _lint(text, linter, job.origin(""))
-
-
-def _is_linted(job: Sourced[JobSpec], profile: SiteProfile) -> bool:
-    """Whether a sample script is linted: not every combination of launcher and partition."""
-    first = profile.partitions[0].name if profile.partitions else None
-    usual = job.value.launcher == profile.launchers.default
-    return job.value.resources.nodes <= _LINTED_NODES and (
-        usual or job.value.partition in (first, None)
-    )
+        # Not every combination of launcher and partition; scripts for more nodes differ from that
+        # for two only in the number.
+        usual = spec.launcher == profile.launchers.default or spec.partition in (first, None)
+        if usual and spec.resources.nodes <= _LINTED_NODES:
+            for found in lint_script(text, linter.context, linter.rules):
+                if found.severity != "info":
+                    message = f"{found.id}: {found.message}"
+                    yield ProfileFinding(severity=found.severity, place=place, message=message)
 
 
 def _error(place: str, failure: HpcTrainError) -> ProfileFinding:
-    text = _without(place, failure)
+    text = failure.message.removeprefix(f"{place}: ")
     message = f"{text}; {failure.hint}" if failure.hint else text
     return ProfileFinding(severity="error", place=place, message=message)
-
-
-def _without(place: str, failure: HpcTrainError) -> str:
-    """Remove the place of a sample job from the beginning of a message."""
-    return failure.message.removeprefix(f"{place}: ")
 
 
 def _queues(site: SourcedSite) -> Iterator[ProfileFinding]:
@@ -136,56 +128,28 @@ def _reason(slot: QueueSlot, site: SourcedSite) -> str:
     try:
         make_plan(job, site)
     except HpcTrainError as failure:
-        return _without(job.origin(""), failure)
+        return failure.message.removeprefix(f"{job.origin('')}: ")
     return f"its jobs have {slot.least} nodes, and no launcher here starts more than one"
 
 
-def _lint(text: str, linter: Linter, place: str) -> Iterator[ProfileFinding]:
-    for finding in lint_script(text, linter.context, linter.rules):
-        if finding.severity != "info":
-            message = f"{finding.id}: {finding.message}"
-            yield ProfileFinding(severity=finding.severity, place=place, message=message)
-
-
 def _age(site: SourcedSite, today: datetime.date) -> Iterator[ProfileFinding]:
-    verified = site.value.verified_on
+    verified, place = site.value.verified_on, site.near("verified_on")
     if find_batch_system(site.value.scheduler).this_machine:
         return
     if verified is None:
-        yield ProfileFinding(
-            severity="warning",
-            place=site.origin(""),
-            message="no verified_on: the date of the last check is unknown",
-        )
+        text = "no verified_on: the date of the last check is unknown"
+        yield ProfileFinding(severity="warning", place=site.origin(""), message=text)
         return
-    year, month, day = (int(part) for part in f"{verified}-01-01".split("-")[:3])
     try:
-        age = today - datetime.date(year, month, day)
+        age = (today - datetime.date.fromisoformat(f"{verified}-01"[:10])).days
     except ValueError:
         text = f"verified_on: {verified} is not a date"
-        yield ProfileFinding(severity="error", place=site.near("verified_on"), message=text)
+        yield ProfileFinding(severity="error", place=place, message=text)
         return
-    if age.days > STALE_DAYS or age.days < 0:
-        when = f"{age.days} days ago" if age.days > 0 else "in the future"
+    if not 0 <= age <= STALE_DAYS:
+        when = f"{age} days ago" if age > 0 else "in the future"
         text = f"verified_on: {verified} is {when}"
-        yield ProfileFinding(severity="warning", place=site.near("verified_on"), message=text)
-
-
-def _empty_rules(site: SourcedSite) -> Iterator[ProfileFinding]:
-    """Warn of rules without the value that they need."""
-    profile = site.value
-    for index, partition in enumerate(profile.partitions):
-        needs = {
-            "gpu_type": profile.gpu_request_typed,
-            "mem_per_gpu": profile.mem_request == "per-gpu",
-            "cpus_per_gpu": partition.cpu_rule != "share",
-        }
-        for key, needed in needs.items():
-            if needed and partition.gpus_per_node and getattr(partition, key) is None:
-                rule = {"gpu_type": "gpu_request_typed", "mem_per_gpu": "mem_request: per-gpu"}
-                text = f"{rule.get(key, 'cpu_rule')} has no effect here without {key}"
-                place = site.near(f"partitions.{index}")
-                yield ProfileFinding(severity="warning", place=place, message=text)
+        yield ProfileFinding(severity="warning", place=place, message=text)
 
 
 def _sources(site: SourcedSite, path: Path) -> Iterator[ProfileFinding]:

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from hpc_train.machine.doctor import advise
 from hpc_train.machine.hardware import Hardware, Link, Port, ProcessLimits, Software, Torch
-from hpc_train.machine.problems_and_remedies import advise
 from hpc_train.machine.read_hardware import read_hardware
 from hpc_train.slurm.live_cluster import read_cluster
 from tests.machine.machines import Slurm, output
