@@ -27,8 +27,8 @@ from hpc_train.plans.sample_jobs import (
 )
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.cited_sources import unknown_covers
 from hpc_train.sites.load import load_site
+from hpc_train.sites.merge import unknown_covers
 from hpc_train.sites.profile import SourcedSite
 from hpc_train.sites.search import find_profile
 

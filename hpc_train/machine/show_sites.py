@@ -11,9 +11,9 @@ import msgspec
 from hpc_train.base.errors import HpcTrainError, SiteProfileError
 from hpc_train.base.value import Value, encode_unit
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.cited_sources import source_of
 from hpc_train.sites.json_schema_and_keys import json_schema, key_rows
 from hpc_train.sites.load import Machine, load_site
+from hpc_train.sites.merge import source_of
 from hpc_train.sites.profile import Confidence, SiteProfile, Source, SourcedSite
 from hpc_train.sites.search import label_of, layer_at, layer_of, profile_files
 

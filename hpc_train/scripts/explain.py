@@ -13,7 +13,7 @@ from hpc_train.plans.explanations import DIRECTIVES, Reason, setting_of
 from hpc_train.plans.launchers.base import Program, find_launcher
 from hpc_train.plans.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
 from hpc_train.sites.batch_system import ABILITIES, find_batch_system
-from hpc_train.sites.cited_sources import source_of
+from hpc_train.sites.merge import source_of
 from hpc_train.sites.profile import SourcedSite
 
 Kind = Literal["setting", "directive", "variable", "argument", "missing", "node"]

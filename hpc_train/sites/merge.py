@@ -1,15 +1,15 @@
-"""A profile and all that it extends, merged: every value keeps its origin (file:line)."""
+"""A profile and all that it extends, merged: each value keeps its origin, which has a source."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpc_train.base.errors import SiteProfileError, nearest, newer_version
 from hpc_train.base.yamlfile import join, lookup, read
-from hpc_train.sites.profile import SCHEMA
+from hpc_train.sites.profile import SCHEMA, Source, SourcedSite
 from hpc_train.sites.search import files_named, label_of, profile_files, without_links
 
 BY_NAME = ("partitions", "qos")
@@ -23,12 +23,13 @@ class Part(NamedTuple):
 
     values: Any
     origins: Mapping[str, str]
-    path: str = ""
 
-    def at(self, key: str) -> Part:
-        """Return the part below `key`."""
-        inner = self.values[int(key)] if isinstance(self.values, list) else self.values[key]
-        return Part(inner, self.origins, join(self.path, key))
+
+class _Node(NamedTuple):
+    """A value with its origin; the items of mappings and lists are nodes."""
+
+    value: Any
+    place: str
 
 
 def overlay(parent: Part, child: Part) -> Part:
@@ -37,92 +38,75 @@ def overlay(parent: Part, child: Part) -> Part:
     Raises:
         SiteProfileError: one is a mapping or a list of mappings, the other is not.
     """
-    origins: dict[str, str] = {"": child.origins[""]}
     handed = {key: value for key, value in parent.values.items() if key not in OWN}
-    values = _mapping(Part(handed, parent.origins), child, "", origins)
-    return Part(values, origins)
+    origins: dict[str, str] = {}
+    merged = _merged(_tree(handed, parent.origins), _tree(child.values, child.origins), "")
+    return Part(_split(merged, "", origins), origins)
 
 
-def _mapping(parent: Part, child: Part, at: str, origins: dict[str, str]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key in (*parent.values, *(key for key in child.values if key not in parent.values)):
-        there, place = key in parent.values, join(at, key)
-        if key not in child.values:
-            result[key] = _copy(parent.at(key), place, origins)
-        elif not there:
-            result[key] = _copy(child.at(key), place, origins)
-        elif child.values[key] is not None:
-            result[key] = _joined(parent.at(key), child.at(key), place, origins)
-    return result
+def _tree(values: Any, origins: Mapping[str, str], at: str = "") -> _Node:
+    place = origins.get(at, origins[""])
+    if isinstance(values, dict):
+        items = {key: _tree(value, origins, join(at, key)) for key, value in values.items()}
+        return _Node(items, place)
+    if isinstance(values, list):
+        return _Node([_tree(one, origins, join(at, str(i))) for i, one in enumerate(values)], place)
+    return _Node(values, place)
 
 
-def _joined(parent: Part, child: Part, at: str, origins: dict[str, str]) -> Any:
-    both = (parent.values, child.values)
-    if all(isinstance(values, dict) for values in both):
-        _note(child, at, origins)
-        return _mapping(parent, child, at, origins)
-    if all(isinstance(values, list) for values in both) and at in (*BY_NAME, *APPENDED):
-        _note(child, at, origins)
-        return _list(parent, child, at, origins)
-    if any(isinstance(values, dict) for values in both) or at in (*BY_NAME, *APPENDED):
+def _split(node: _Node, at: str, origins: dict[str, str]) -> Any:
+    """Return the plain values of a tree, and note their origins."""
+    origins[at] = node.place
+    if isinstance(node.value, dict):
+        return {key: _split(one, join(at, key), origins) for key, one in node.value.items()}
+    if isinstance(node.value, list):
+        return [_split(one, join(at, str(i)), origins) for i, one in enumerate(node.value)]
+    return node.value
+
+
+def _merged(parent: _Node, child: _Node, at: str) -> _Node:
+    old, new, is_joined = parent.value, child.value, at in (*BY_NAME, *APPENDED)
+    if isinstance(old, dict) and isinstance(new, dict):
+        gone = {key for key, one in new.items() if one.value is None and key in old}
+        both = {
+            key: _merged(old[key], one, join(at, key)) if key in old and key in new else one
+            for key, one in {**old, **new}.items()
+            if key not in gone
+        }
+        return _Node(both, child.place)
+    if isinstance(old, list) and isinstance(new, list) and is_joined:
+        return _Node(_joined(old, new, at), child.place)
+    if isinstance(old, dict) or isinstance(new, dict) or is_joined:
         raise SiteProfileError(
-            f"{_place(child)}: {at}: {_kind(child)}, but {_kind(parent)} in {_place(parent)}"
+            f"{child.place}: {at}: {_kind(new)}, but {_kind(old)} in {parent.place}"
         )
-    return _copy(child, at, origins)
+    return child
 
 
-def _list(parent: Part, child: Part, at: str, origins: dict[str, str]) -> list[Any]:
-    """Merge two lists; items with the same name are merged."""
-    result: list[Any] = []
-    over = _named(child) if at in BY_NAME else {}
-    for index in map(str, range(len(parent.values))):
-        item, place = parent.at(index), join(at, index)
-        namesake = over.pop(_name(item.values), None)
-        if namesake is None:
-            result.append(_copy(item, place, origins))
-        else:
-            _note(namesake, place, origins)
-            result.append(_mapping(item, namesake, place, origins))
-    rest = over.values() if at in BY_NAME else (child.at(str(i)) for i in range(len(child.values)))
-    for item in rest:
-        result.append(_copy(item, join(at, str(len(result))), origins))
-    return result
+def _joined(old: list[_Node], new: list[_Node], at: str) -> list[_Node]:
+    """Append a list to another; items with the same name are merged.
+
+    Duplicates are kept, and refused later.
+    """
+    over: dict[str | int, _Node] = {}
+    for index, item in enumerate(new):
+        name = _name(item) if at in BY_NAME else ""
+        over[name if name and name not in over else index] = item
+    result = []
+    for item in old:
+        namesake = over.pop(_name(item), None)
+        result.append(_merged(item, namesake, join(at, "0")) if namesake else item)
+    return [*result, *over.values()]
 
 
-def _named(part: Part) -> dict[str, Part]:
-    """Return the items of a list by name; duplicates are kept, and refused later."""
-    items: dict[str, Part] = {}
-    for index in map(str, range(len(part.values))):
-        name = _name(part.at(index).values)
-        items[name if name and name not in items else f"\0{index}"] = part.at(index)
-    return items
+def _name(item: _Node) -> str:
+    name = item.value.get("name") if isinstance(item.value, dict) else None
+    return name.value if name and isinstance(name.value, str) else ""
 
 
-def _name(item: Any) -> str:
-    name = item.get("name") if isinstance(item, dict) else None
-    return name if isinstance(name, str) else ""
-
-
-def _copy(part: Part, at: str, origins: dict[str, str]) -> Any:
-    _note(part, at, origins)
-    if isinstance(part.values, dict):
-        return {key: _copy(part.at(key), join(at, key), origins) for key in part.values}
-    if isinstance(part.values, list):
-        return [_copy(part.at(str(i)), join(at, str(i)), origins) for i in range(len(part.values))]
-    return part.values
-
-
-def _kind(part: Part) -> str:
+def _kind(values: Any) -> str:
     named: dict[type, str] = {dict: "a mapping", list: "a list"}
-    return named.get(type(part.values)) or "neither a list nor a mapping"
-
-
-def _place(part: Part) -> str:
-    return part.origins.get(part.path, part.origins[""])
-
-
-def _note(part: Part, at: str, origins: dict[str, str]) -> None:
-    origins[at] = _place(part)
+    return named.get(type(values)) or "neither a list nor a mapping"
 
 
 def find(part: Part, key: str) -> tuple[Any, str]:
@@ -132,8 +116,7 @@ def find(part: Part, key: str) -> tuple[Any, str]:
         if isinstance(values, list):
             names = [item.get("name") if isinstance(item, dict) else None for item in values]
             word = str(names.index(word)) if word in names else word
-        values = lookup(values, word)
-        path = f"{path}.{word}" if path else word
+        values, path = lookup(values, word), join(path, word)
         place = part.origins.get(path, place)
     return values, place
 
@@ -180,21 +163,16 @@ def _parent(name: str, chain: list[Path], child: Part) -> Path:
     seen = set(map(without_links, chain))
     if len(chain) > LONGEST:
         raise SiteProfileError(f"{place}: extends: more than {LONGEST} files")
-    candidates = list(files_named(name))
-    if name == chain[-1].stem:
+    candidates, own = list(files_named(name)), name == chain[-1].stem
+    if own:
         candidates = _after(chain[-1], candidates)
     if not candidates:
-        if name == chain[-1].stem:
-            raise SiteProfileError(
-                f"{place}: extends: {name!r} is this file, and there is no other of that name "
-                "further down the search path",
-                "hpctrain site list",
-            )
         known = [file.stem for file in profile_files()]
-        raise SiteProfileError(
-            f"{place}: extends: no profile or family {name!r}{nearest(name, known)}",
-            "hpctrain site list",
-        )
+        text = f"no profile or family {name!r}{nearest(name, known)}"
+        if own:
+            text = f"{name!r} is this file, and there is no other of that name further down the "
+            text += "search path"
+        raise SiteProfileError(f"{place}: extends: {text}", "hpctrain site list")
     if without_links(candidates[0]) in seen:
         names = " -> ".join([*(file.stem for file in chain), name])
         raise SiteProfileError(f"{place}: extends is circular: {names}")
@@ -202,7 +180,7 @@ def _parent(name: str, chain: list[Path], child: Part) -> Path:
 
 
 def _after(path: Path, candidates: list[Path]) -> list[Path]:
-    places = [*map(without_links, candidates)]
+    places = list(map(without_links, candidates))
     here = without_links(path)
     return candidates[places.index(here) + 1 :] if here in places else candidates
 
@@ -226,3 +204,69 @@ def _check_schema(schema: Any, origins: dict[str, str]) -> None:
     """Check the schema first: a newer format has keys that would be reported as unknown."""
     if isinstance(schema, int) and schema > SCHEMA:
         raise SiteProfileError(*newer_version(origins["schema"], schema, SCHEMA))
+
+
+def source_of(site: SourcedSite, key: str) -> Source | None:
+    """Return the source of a key; items of lists are addressed by name or number.
+
+    It is in the file that contains the value. The longest key in `covers` wins; a source without
+    `covers` applies to the rest. None if no file contains the value, or its file has no source for
+    it.
+    """
+    places = _places(site, key)
+    if places is None:
+        return None
+    path, said = places
+    file = _file(site, path)
+    sources = [
+        source
+        for index, source in enumerate(site.value.sources)
+        if _file(site, f"sources.{index}") == file
+    ]
+    found = [
+        (len(cover), source)
+        for source in sources
+        for cover in source.covers
+        if f"{said}.".startswith(f"{cover}.")
+    ]
+    rest = [(0, source) for source in sources if not source.covers]
+    return max((*found, *rest), key=lambda pair: pair[0], default=(0, None))[1]
+
+
+def unknown_covers(path: Path) -> Iterator[str]:
+    """Yield errors for keys in `covers` that the file of the source does not contain."""
+    for file in lineage(path):
+        for index, source in enumerate(file.part.values.get("sources") or ()):
+            for cover in source.get("covers") or ():
+                if find(file.part, cover)[0] is None:
+                    place = file.part.origins[f"sources.{index}.covers"]
+                    yield f"{place}: this file has no key {cover}"
+
+
+def _file(site: SourcedSite, path: str) -> str:
+    return site.origin(path).rpartition(":")[0]
+
+
+def _places(site: SourcedSite, key: str) -> tuple[str, str] | None:
+    """Return a key with numbers, as in origins, and as in `covers`: by name, or number in its file.
+
+    None if the profile does not have it.
+    """
+    value: Any = site.value
+    path, said = "", ""
+    for word in key.split("."):
+        part = word
+        if isinstance(value, tuple):
+            names = [getattr(item, "name", None) for item in value]
+            part = str(names.index(word)) if word in names else word
+            if not part.isdigit() or int(part) >= len(value):
+                return None
+            before = [_file(site, join(path, str(index))) for index in range(int(part))]
+            value, name = value[int(part)], names[int(part)]
+            word = name or str(before.count(_file(site, join(path, part))))
+        else:
+            value = value.get(word) if isinstance(value, dict) else getattr(value, word, None)
+        path, said = join(path, part), join(said, word)
+        if value is None:
+            return None
+    return path, said

@@ -9,8 +9,8 @@ import pytest
 from hpc_train.base import data_folders as assets
 from hpc_train.base.errors import SiteProfileError
 from hpc_train.base.value import Sourced
-from hpc_train.sites.cited_sources import source_of
 from hpc_train.sites.load import load_site
+from hpc_train.sites.merge import source_of
 from hpc_train.sites.profile import SiteProfile
 from hpc_train.sites.search import layer_at
 
