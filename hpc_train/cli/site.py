@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hpc_train.runs.run import RunFolder
     from hpc_train.scripts.prepare import Prepared
     from hpc_train.sites.default_site import SiteChoice
-    from hpc_train.sites.detection import Detection, Found
+    from hpc_train.sites.detection import Found
     from hpc_train.slurm.live_cluster import Cluster
 
 # Exit code of --live if Slurm, or a part of its answers, could not be read.
@@ -367,32 +367,32 @@ def detect(*, as_json: bool) -> None:
     from hpc_train.sites.detection import examine_here
 
     with busy("examining this machine"):
-        detection, found = examine_here()
-    for unread in detection.unread:
+        found = examine_here()
+    for unread in found.unread:
         say(f"warning: {unread}")
     choice = choose_site(None)
     if as_json:
-        click.echo(_detected_json(detection, found, choice))
-    for match in () if as_json else detection.matches:
+        click.echo(_detected_json(found, choice))
+    for match in () if as_json else found.matches:
         click.echo(f"{match.name}: {', '.join(match.reasons)}")
-    if not detection.matches:
-        known = ", ".join(detection.known) or "none"
+    if not found.matches:
+        known = ", ".join(found.known) or "none"
         say(f"no profile matches {found.host}; profiles with `detect`: {known}")
     why = choice.refusal or choice.notice or f"site {choice.name}: $HPCTRAIN_SITE"
     say(f"without --site: {why}")
     if choice.hint:
         say(f"next: {choice.hint}")
-    if not detection.matches:
+    if not found.matches:
         raise SystemExit(1)
 
 
-def _detected_json(detection: Detection, found: Found, choice: SiteChoice) -> bytes:
+def _detected_json(found: Found, choice: SiteChoice) -> bytes:
     import msgspec
 
     answer = {
         "schema": 1,
-        "matches": [{"name": one.name, "reasons": one.reasons} for one in detection.matches],
-        "unread": detection.unread,
+        "matches": [{"name": one.name, "reasons": one.reasons} for one in found.matches],
+        "unread": found.unread,
         "scheduler": found.scheduler,
         "site": None if choice.refusal else choice.name,
         "why": choice.refusal or choice.notice or "$HPCTRAIN_SITE",

@@ -37,7 +37,6 @@ from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.scripts.source_map import at_origin
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.default_site import choose_site, load_choice
-from hpc_train.sites.detection import settings, word
 from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm.live_cluster import (
     Association,
@@ -46,6 +45,8 @@ from hpc_train.slurm.live_cluster import (
     associations,
     nodes,
     partitions,
+    settings,
+    word,
 )
 from hpc_train.slurm.sbatch import answer_of, ask_sbatch, shell_variables
 from hpc_train.slurm.slurm_commands import call_slurm

@@ -16,9 +16,8 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.base.files import read_regular
-from hpc_train.base.processes import ABSENT, Ask, ask, whole
-from hpc_train.base.units import LARGEST_MIB, Duration, Memory
+from hpc_train.base.files import read_regular, write_atomic
+from hpc_train.base.processes import ABSENT, Ask, ask
 from hpc_train.base.value import Value
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import Detect
@@ -67,85 +66,18 @@ class Match(Value, frozen=True, kw_only=True):
 
 
 class Found(Value, frozen=True, kw_only=True):
-    """What was found on a host; `env` are the variables that profiles compare, as they were."""
+    """What was found on a host: its scheduler, the matching profiles, and all with rules.
+
+    The best match has the most reasons; of two with as many, one that is not shipped with hpctrain.
+    `env` are the variables that profiles compare, as they were; `unread` are errors of queries.
+    """
 
     host: str
     scheduler: Scheduler | None = None
     matches: tuple[Match, ...] = ()
+    known: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     env: Mapping[str, str | None]
-
-
-Fields = Mapping[str, str]
-
-# A value may contain blanks (OS=Linux 6.1 #1 SMP) and other pairs (CfgTRES=cpu=8,mem=4000M).
-_KEY = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=")
-_SETTING = re.compile(r"^([A-Za-z]\w*)[ \t]*=(.*)$", re.MULTILINE)
-_NOTHING = frozenset({"", "(null)", "N/A", "n/a", "NONE", "None"})
-
-
-def records(text: str, first: str) -> tuple[Fields, ...]:
-    """Return the lines of `scontrol show … --oneliner` that start with the key `first`."""
-    return tuple(_record(line) for line in text.splitlines() if line.startswith(f"{first}="))
-
-
-def settings(text: str) -> Fields:
-    """Return the lines `Key = Value` of `scontrol show config`."""
-    return {name: value.strip() for name, value in _SETTING.findall(text)}
-
-
-def table(text: str) -> tuple[Fields, ...]:
-    """Return the rows of `sacctmgr --parsable2`; its first line names the columns."""
-    lines = [line.split("|") for line in text.splitlines() if "|" in line]
-    if not lines:
-        return ()
-    heads, *rows = lines
-    return tuple(dict(zip(heads, row, strict=False)) for row in rows if len(row) >= len(heads))
-
-
-def word(record: Fields, key: str) -> str:
-    """Return a value, empty for Slurm's notations of no value."""
-    value = record.get(key, "").strip()
-    return "" if value in _NOTHING else value
-
-
-def words(record: Fields, key: str) -> tuple[str, ...]:
-    """Return a list with commas; empty for ALL."""
-    value = word(record, key)
-    return () if value == "ALL" else tuple(part for part in value.split(",") if part)
-
-
-def count(record: Fields, key: str) -> int | None:
-    """Return a number; None for UNLIMITED and for other texts."""
-    return whole(word(record, key))
-
-
-def duration(record: Fields, key: str) -> Duration | None:
-    """Return a time; None for UNLIMITED and for times beyond the supported range."""
-    try:
-        return Duration.parse(word(record, key))
-    except ValueError:
-        return None
-
-
-def memory(record: Fields, key: str) -> Memory | None:
-    """Return an amount of memory that Slurm gives in MiB."""
-    size = count(record, key)
-    return Memory(size) if size and size <= LARGEST_MIB else None
-
-
-def tres(value: str) -> dict[str, int]:
-    """Return `node=4,gres/gpu=16` as numbers; other values are left out."""
-    pairs = (part.partition("=") for part in value.split(","))
-    numbers = {name: whole(number) for name, _, number in pairs}
-    return {name: number for name, number in numbers.items() if number is not None}
-
-
-def _record(line: str) -> Fields:
-    found = list(_KEY.finditer(line))
-    ends = [match.start() for match in found[1:]] + [len(line)]
-    return {
-        match[1]: line[match.end() : end].strip() for match, end in zip(found, ends, strict=True)
-    }
 
 
 QUESTION = ("scontrol", "show", "config")
@@ -188,10 +120,10 @@ def _slurm(env: Mapping[str, str], question: Ask) -> tuple[Scheduler | None, str
     if conf is not None and (name := cluster_name(conf)):
         return Scheduler(kind="Slurm", cluster=name, evidence=f"ClusterName in {conf}"), ""
     answer = question(*QUESTION, timeout_s=_TIMEOUT_S)
-    name = word(settings(answer.text), "ClusterName")
-    problem = "" if name else answer.problem or "it names no ClusterName"
-    if name:
-        return Scheduler(kind="Slurm", cluster=name, evidence=f"ClusterName of {_COMMAND}"), ""
+    if found := _CLUSTER.search(answer.text.encode()):
+        evidence = f"ClusterName of {_COMMAND}"
+        return Scheduler(kind="Slurm", cluster=found[1].decode(), evidence=evidence), ""
+    problem = answer.problem or "it names no ClusterName"
     if conf is not None:
         return Scheduler(kind="Slurm", evidence=_silent(conf, env)), problem
     if _CONFIGURED in problem.lower():
@@ -231,21 +163,6 @@ class Host(Value, frozen=True, kw_only=True):
     scheduler: Scheduler | None = None
 
 
-class Detection(Value, frozen=True, kw_only=True):
-    """The matching profiles, best first, and all profiles with rules for detection.
-
-    The best has the most reasons; of two with as many, one that is not shipped with hpctrain.
-    `variables` are those that the rules compare.
-
-    `unread` lists errors of queries.
-    """
-
-    matches: tuple[Match, ...]
-    known: tuple[str, ...]
-    unread: tuple[str, ...] = ()
-    variables: tuple[str, ...] = ()
-
-
 def this_host(question: Ask = ask) -> Host:
     """Query the machine and, if there is one, the scheduler."""
     env = dict(os.environ)
@@ -259,14 +176,14 @@ def this_host(question: Ask = ask) -> Host:
     )
 
 
-def detect_site(host: Host) -> Detection:
+def detect_site(host: Host) -> Found:
     """Compare a host with each profile that has rules for detection."""
     matches: list[Match] = []
-    known: list[str] = []
-    variables: set[str] = set()
-    unread = [f"`{' '.join(QUESTION)}`: {host.problem}"] if host.problem else []
+    rules: dict[str, Detect] = {}
+    unread = [f"{_COMMAND}: {host.problem}"] if host.problem else []
     for path in profiles_with("detect"):
-        if layer_of(path) == "here" and not _is_ours(path):
+        # The setup lines of a profile run in the job: those of others are not used unasked.
+        if layer_of(path) == "here" and path.stat().st_uid not in (os.geteuid(), 0):
             unread.append(f"{path}: left out, as it belongs to another user: --site {path} uses it")
             continue
         try:
@@ -276,10 +193,8 @@ def detect_site(host: Host) -> Detection:
             continue
         if profile.detect is None:
             continue
-        known.append(profile.name)
-        variables.update(profile.detect.env)
-        reasons = tuple(_reasons(profile.detect, host))
-        if reasons:
+        rules[profile.name] = profile.detect
+        if reasons := tuple(_reasons(profile.detect, host)):
             match = Match(
                 name=profile.name,
                 reasons=reasons,
@@ -287,17 +202,14 @@ def detect_site(host: Host) -> Detection:
                 shipped=layer_of(path) == "shipped",
             )
             matches.append(match)
-    return Detection(
+    return Found(
+        host=host.names[0],
+        scheduler=host.scheduler,
         matches=tuple(sorted(matches, key=Match.rank)),
-        known=tuple(known),
+        known=tuple(rules),
         unread=tuple(unread),
-        variables=tuple(sorted(variables)),
+        env={name: host.env.get(name) for rule in rules.values() for name in rule.env},
     )
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a profile of this folder may be used unasked: its setup lines run in the job."""
-    return path.stat().st_uid in (os.geteuid(), 0)
 
 
 def _reasons(detect: Detect, host: Host) -> Iterator[str]:
@@ -329,90 +241,49 @@ class _Kept(Value, frozen=True, kw_only=True):
 
 def found_here() -> Found:
     """Return what is known of this host, from the cache if that is valid."""
-    kept = _read(cache_path())
-    if kept is not None and _is_valid(kept):
-        return kept.found
-    return examine_here()[1]
+    with suppress(OSError, RuntimeError, msgspec.DecodeError, RecursionError):
+        kept = msgspec.json.decode(read_regular(cache_path(), _LARGEST), type=_Kept)
+        same = all(os.environ.get(name) == value for name, value in kept.found.env.items())
+        if same and 0 <= time.time() - kept.made < _LIFE_S and kept.stamp == _stamp():
+            return kept.found
+    return examine_here()
 
 
-def examine_here() -> tuple[Detection, Found]:
+def examine_here() -> Found:
     """Examine this host anew, and keep the result."""
-
     # A change while it is examined makes the kept result invalid.
     stamp = _stamp()
-    host = this_host()
-    detection = detect_site(host)
-    found = _summary(host, detection)
-    _write(cache_path(), _Kept(made=time.time(), stamp=stamp, found=found))
-    return detection, found
+    found = detect_site(this_host())
+    kept = _Kept(made=time.time(), stamp=stamp, found=found)
+    with suppress(OSError, RuntimeError):
+        path = cache_path()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomic(path, msgspec.json.encode(kept), flush=False)
+    return found
 
 
-def _is_valid(kept: _Kept) -> bool:
-    recent = 0 <= time.time() - kept.made < _LIFE_S
-    same = all(os.environ.get(name) == value for name, value in kept.found.env.items())
-    return recent and same and kept.stamp == _stamp()
+def cache_path() -> Path:
+    """Return the file of this host: a home folder may be shared by several clusters.
 
-
-def _summary(host: Host, detection: Detection) -> Found:
-    return Found(
-        host=host.names[0],
-        scheduler=host.scheduler,
-        matches=detection.matches,
-        env={name: host.env.get(name) for name in detection.variables},
-    )
-
-
-def cache_path() -> Path | None:
-    """Return the file of this host: a home folder may be shared by several clusters."""
-    try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
-        return None
-    return folder / "hpctrain" / f"site-{_host()}.json"
-
-
-def _host() -> str:
-    return "".join(c if c.isalnum() or c in "-." else "_" for c in os.uname().nodename)[:128]
+    Raises:
+        RuntimeError: this user has no home folder.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    name = "".join(c if c.isalnum() or c in "-." else "_" for c in os.uname().nodename)[:128]
+    return folder / "hpctrain" / f"site-{name}.json"
 
 
 def _stamp() -> str:
     """Return a digest of everything that the result depends on, except variables of profiles."""
     facts = [VERSION, *(f"{name}={os.environ.get(name)}" for name in _VARIABLES)]
     given = os.environ.get("SLURM_CONF")
-    files = (*CONF_FILES, *PBS_FILES, *([Path(given)] if given else []))
-    facts += (_seen(path) for path in (*files, *_profiles()))
-    return hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()
-
-
-def _profiles() -> Iterator[Path]:
-    """Yield the folder of the shipped profiles, and each profile of users and administrators."""
     *edited, shipped = search_path()
-    yield shipped
+    files = [*CONF_FILES, *PBS_FILES, *([Path(given)] if given else []), shipped]
     for folder in edited:
-        yield from sorted((*folder.glob("*.yaml"), *folder.glob(f"{FAMILIES}/*.yaml")))
-
-
-def _seen(path: Path) -> str:
-    try:
-        found = path.stat()
-    except OSError:
-        return f"{path}: none"
-    return f"{path}: {found.st_mtime_ns} {found.st_size} {found.st_dev} {found.st_ino}"
-
-
-def _read(path: Path | None) -> _Kept | None:
-    if path is None:
-        return None
-    with suppress(OSError, msgspec.DecodeError, RecursionError):
-        return msgspec.json.decode(read_regular(path, _LARGEST), type=_Kept)
-    return None
-
-
-def _write(path: Path | None, kept: _Kept) -> None:
-    if path is None:
-        return
-    from hpc_train.base.files import write_atomic
-
-    with suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomic(path, msgspec.json.encode(kept), flush=False)
+        files += sorted((*folder.glob("*.yaml"), *folder.glob(f"{FAMILIES}/*.yaml")))
+    for path in files:
+        with suppress(OSError):
+            found = path.stat()
+            seen = (found.st_mtime_ns, found.st_size, found.st_dev, found.st_ino)
+            facts.append(f"{path}: {seen}")
+    return hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()

@@ -8,8 +8,7 @@ from hpc_train.base.errors import ProbeError
 from hpc_train.base.slurm_options import Gres
 from hpc_train.base.units import Duration, Memory
 from hpc_train.machine.probe_job import kinds
-from hpc_train.sites.detection import settings
-from hpc_train.slurm.live_cluster import mpi_plugins, read_cluster
+from hpc_train.slurm.live_cluster import mpi_plugins, read_cluster, settings
 from tests.machine.machines import Slurm, fixture
 
 
