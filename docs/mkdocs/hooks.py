@@ -20,7 +20,8 @@ from hpc_train.diagnosis.signatures import PACKAGED, catalogue
 from hpc_train.lint.rules import all_rules
 from hpc_train.logs.collect import wanted
 from hpc_train.logs.read_log import GUESSING, parsers_of, stated
-from hpc_train.machine.show_sites import list_sites, site_keys
+from hpc_train.machine.show_sites import list_sites
+from hpc_train.sites.json_schema_and_keys import key_rows
 
 _OUTSIDE = re.compile(r"\[([^][]+)\]\(\.\./[^)]*\)")
 _MARKED = re.compile(r"^(```\w+) .*$", re.MULTILINE)
@@ -189,7 +190,7 @@ def _sites() -> str:
 
 def _site_keys() -> str:
     heads = ("key", "allowed", "default", "meaning")
-    rows = ((f"`{key}`", *map(_plain, others)) for key, *others in site_keys())
+    rows = ((f"`{key}`", *map(_plain, others)) for key, *others in key_rows())
     return "\n".join(("# Site profiles: every key\n", *_table(heads, rows)))
 
 

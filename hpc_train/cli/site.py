@@ -405,12 +405,12 @@ def _detected_json(found: Found, choice: SiteChoice) -> bytes:
 def schema(*, keys: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
     from hpc_train.cli.output import echo_table
-    from hpc_train.machine.show_sites import site_keys, site_schema
+    from hpc_train.sites.json_schema_and_keys import json_schema, key_rows
 
     if keys:
-        echo_table(("key", "allowed", "default", "meaning"), site_keys())
+        echo_table(("key", "allowed", "default", "meaning"), list(key_rows()))
     else:
-        click.echo(site_schema())
+        click.echo(json_schema("site"))
 
 
 site.add_command(init_site_profile)

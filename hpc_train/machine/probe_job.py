@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from hpc_train.base.errors import ProbeError, UnknownNameError
-from hpc_train.base.processes import Finished, answer_of, collect, environment, launch
+from hpc_train.base.processes import answer_of, collect, environment, launch
 from hpc_train.base.slurm_options import Gres
 from hpc_train.base.units import Memory
 from hpc_train.base.value import Value
@@ -62,9 +61,6 @@ def shape(node: LiveNode) -> NodeShape:
     return node.arch, node.cpus, node.threads, node.memory, node.gres
 
 
-if TYPE_CHECKING:
-    from subprocess import Popen
-
 QUEUE_S = 300
 _PATIENCE_S = QUEUE_S + 330.0
 # On a site with more kinds of nodes, one partition is probed at a time.
@@ -97,59 +93,24 @@ def probe(cluster: Cluster, job: ProbeJob) -> Probed:
     if job.partition is not None and job.partition not in names:
         raise UnknownNameError("partition", job.partition, names)
     script = probe_script(job.reach)
-    outer = os.environ.get("SLURM_JOB_ID")
-    if outer:
-        return _collect(_inside(cluster, outer, script), [])
-    found = kinds(cluster, job.partition)
-    asked = [(k, launch(_srun(k, job, script), None, environment())) for k in found[:MOST]]
-    left = [
+    if outer := os.environ.get("SLURM_JOB_ID"):
+        host = os.environ.get("SLURMD_NODENAME")
+        own = kinds(cluster, os.environ.get("SLURM_JOB_PARTITION"))
+        found = sorted(own, key=lambda kind: all(node.name != host for node in kind.nodes))[:1]
+        step = [f"--jobid={outer}", "--overlap", *([f"--nodelist={host}"] if host else [])]
+        options = [step for _ in found]
+    else:
+        found = list(kinds(cluster, job.partition))
+        options = [_options(kind, job) for kind in found]
+    whole = ("srun", "--nodes=1", "--ntasks=1", "--input=none")
+    asked = [
+        (kind, launch((*whole, *words, "bash", "-c", script), None, environment()))
+        for kind, words in zip(found[:MOST], options, strict=False)
+    ]
+    unread = [
         f"not probed: nodes like {kind.sample.name} of partition {kind.partition}: use --partition"
         for kind in found[MOST:]
     ]
-    return _collect(asked, left)
-
-
-def _inside(
-    cluster: Cluster, outer: str, script: str
-) -> list[tuple[NodeKind, Popen[bytes] | Finished]]:
-    partition = os.environ.get("SLURM_JOB_PARTITION")
-    host = os.environ.get("SLURMD_NODENAME")
-    argv = ["srun", f"--jobid={outer}", "--overlap", "--nodes=1", "--ntasks=1"]
-    argv += [f"--nodelist={host}"] if host else []
-    kind = next(
-        (k for k in kinds(cluster, partition) if any(n.name == host for n in k.nodes)),
-        next(iter(kinds(cluster, partition)), None),
-    )
-    if kind is None:
-        return []
-    process = launch([*argv, "--input=none", "bash", "-c", script], None, environment())
-    return [(kind, process)]
-
-
-def _srun(kind: NodeKind, job: ProbeJob, script: str) -> Sequence[str]:
-    node = kind.sample
-    return [
-        "srun",
-        "--job-name=hpctrain-probe",
-        f"--partition={kind.partition}",
-        "--nodes=1",
-        "--ntasks=1",
-        "--exclusive",
-        "--time=00:05:00",
-        f"--immediate={QUEUE_S}",
-        *([f"--gres=gpu:{node.gpus}"] if node.gpus else []),
-        *([f"--nodelist={node.name}"] if kind.mixed else []),
-        *job.options,
-        "--input=none",
-        "bash",
-        "-c",
-        script,
-    ]
-
-
-def _collect(
-    asked: Sequence[tuple[NodeKind, Popen[bytes] | Finished]], unread: list[str]
-) -> Probed:
     hardware: dict[NodeShape, Hardware] = {}
     for kind, process in asked:
         done = collect(process, _PATIENCE_S)
@@ -164,3 +125,17 @@ def _collect(
             "run without --probe, use another --partition, or add options: --srun=--account=NAME",
         )
     return Probed(hardware=hardware, unread=tuple(unread))
+
+
+def _options(kind: NodeKind, job: ProbeJob) -> list[str]:
+    node = kind.sample
+    return [
+        "--job-name=hpctrain-probe",
+        f"--partition={kind.partition}",
+        "--exclusive",
+        "--time=00:05:00",
+        f"--immediate={QUEUE_S}",
+        *([f"--gres=gpu:{node.gpus}"] if node.gpus else []),
+        *([f"--nodelist={node.name}"] if kind.mixed else []),
+        *job.options,
+    ]

@@ -10,8 +10,8 @@ import msgspec
 
 from hpc_train.base.errors import HpcTrainError, SiteProfileError
 from hpc_train.base.value import Value, encode_unit
+from hpc_train.base.yamlfile import join
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.json_schema_and_keys import json_schema, key_rows
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.merge import source_of
 from hpc_train.sites.profile import Confidence, SiteProfile, Source, SourcedSite
@@ -107,28 +107,23 @@ def show_profile(name: str, *, defaults: bool = False) -> ShownProfile:
     return ShownProfile(show_site(site, defaults=defaults), site.value.sources, unknown_keys(site))
 
 
-def site_schema() -> bytes:
-    """Return the JSON Schema of a profile."""
-    return json_schema("site")
-
-
-def site_keys() -> list[tuple[str, str, str, str]]:
-    """Return key, allowed values, default and meaning of each key of a profile."""
-    return list(key_rows(SiteProfile))
-
-
 def show_site(site: SourcedSite, *, defaults: bool = False) -> tuple[ProfileValue, ...]:
     """Return the values in the order of the schema, lists by names, without defaults.
 
     With `defaults`, including defaults.
     """
     plain = msgspec.to_builtins(site.value, enc_hook=encode_unit)
-    return tuple(
-        _shown(site, key, name, value)
-        for key, name, value in _leaves(plain, "", "")
-        if not key.startswith("sources.")
-        and (key in site.origins or (defaults and value not in (None, [], (), {}, "")))
-    )
+    rows = []
+    for key, name, value in _leaves(plain, "", ""):
+        stated, empty = key in site.origins, value in (None, [], (), {}, "")
+        if not key.startswith("sources.") and (stated or (defaults and not empty)):
+            origin, source = site.origin(key), source_of(site, key) if stated else None
+            number = site.value.sources.index(source) + 1 if source else 0
+            layer = layer_at(origin)
+            rows.append(
+                ProfileValue(key=name, value=value, origin=origin, layer=layer, source=number)
+            )
+    return tuple(rows)
 
 
 def unknown_keys(site: SourcedSite) -> tuple[str, ...]:
@@ -144,21 +139,8 @@ def unknown_keys(site: SourcedSite) -> tuple[str, ...]:
     return tuple(missing)
 
 
-def _shown(site: SourcedSite, key: str, name: str, value: Any) -> ProfileValue:
-    origin = site.origin(key)
-    source = source_of(site, key) if key in site.origins else None
-    return ProfileValue(
-        key=name,
-        value=value,
-        origin=origin,
-        layer=layer_at(origin),
-        source=site.value.sources.index(source) + 1 if source else 0,
-    )
-
-
 def _leaves(value: Any, key: str, name: str) -> Iterator[tuple[str, str, Any]]:
     """Yield the values of a tree: their keys by position, their keys by name, themselves."""
-    items: list[tuple[str, str, Any]]
     if isinstance(value, dict) and value:
         items = [(one, one, inner) for one, inner in value.items()]
     elif isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
@@ -167,6 +149,4 @@ def _leaves(value: Any, key: str, name: str) -> Iterator[tuple[str, str, Any]]:
         yield key, name, value
         return
     for part, label, inner in items:
-        yield from _leaves(
-            inner, f"{key}.{part}" if key else part, f"{name}.{label}" if name else label
-        )
+        yield from _leaves(inner, join(key, part), join(name, label))

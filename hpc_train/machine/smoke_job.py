@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,9 @@ def read_smoke(folder: RunFolder, profile: SiteProfile, date: str) -> Smoke:
     Raises:
         SiteProfileError: it contains no result.
     """
-    text = "".join(_logs(folder))
+    text = "".join(
+        read_regular(path).decode(errors="replace") for path in files_in(folder.logs, "*.out")
+    )
     event = next(_events(text), None)
     if event is None:
         raise SiteProfileError(
@@ -97,16 +99,12 @@ def _warnings(result: Expected, profile: SiteProfile) -> Iterator[str]:
         yield f"NCCL uses TCP sockets, the profile names {network.fabric}"
     stored = profile.tests.expect if profile.tests else ()
     for old in (one for one in stored if same_kind(one, result)):
-        yield from _differences(result, old)
-
-
-def _differences(result: Expected, old: Expected) -> Iterator[str]:
-    for key in ("backend", "interface", "transport"):
-        now, then = getattr(result, key), getattr(old, key)
-        if now != then:
-            yield f"{key} is {now or 'none'}; on {old.date} it was {then or 'none'}"
-    if result.busbw_gbs and old.busbw_gbs and result.busbw_gbs < SLOWER * old.busbw_gbs:
-        yield f"bus bandwidth is {result.busbw_gbs} GB/s, on {old.date} it was {old.busbw_gbs}"
+        for key in ("backend", "interface", "transport"):
+            now, then = getattr(result, key), getattr(old, key)
+            if now != then:
+                yield f"{key} is {now or 'none'}; on {old.date} it was {then or 'none'}"
+        if result.busbw_gbs and old.busbw_gbs and result.busbw_gbs < SLOWER * old.busbw_gbs:
+            yield f"bus bandwidth is {result.busbw_gbs} GB/s, on {old.date} it was {old.busbw_gbs}"
 
 
 def _events(text: str) -> Iterator[Mapping[str, Any]]:
@@ -117,11 +115,6 @@ def _events(text: str) -> Iterator[Mapping[str, Any]]:
             continue
         if isinstance(event, dict) and event.get("event") == "smoke":
             yield event
-
-
-def _logs(folder: RunFolder) -> Iterator[str]:
-    for path in files_in(folder.logs, "*.out"):
-        yield read_regular(path).decode(errors="replace")
 
 
 # The block written by hpctrain, up to the next key of the file.
@@ -139,23 +132,15 @@ def save_result(site: SiteProfile, file: Path, result: Expected) -> Path:
     target = file
     if layer_of(file) in ("shipped", "system"):
         target = user_folder() / f"{site.name}.yaml"
-    text = _BLOCK.sub("", _text_of(target, site.name))
-    _replace(target, text.rstrip("\n") + "\n" + _block(results))
-    return target
-
-
-def _text_of(target: Path, name: str) -> str:
+    text = f"schema: 1\nname: {site.name}\nextends: {site.name}\n"
     if target.is_file():
-        return target.read_text(encoding="utf-8")
-    return f"schema: 1\nname: {name}\nextends: {name}\n"
-
-
-def _block(results: Iterable[Expected]) -> str:
-    lines = ["tests:", "  expect:"]
+        text = target.read_text(encoding="utf-8")
+    lines = [_BLOCK.sub("", text).rstrip("\n"), "tests:", "  expect:"]
     for one in results:
         facts = {key: value for key, value in msgspec.structs.asdict(one).items() if value}
         lines.append(f"    - {msgspec.json.encode(facts).decode()}")
-    return "\n".join(lines) + "\n"
+    _replace(target, "\n".join(lines) + "\n")
+    return target
 
 
 def _replace(target: Path, text: str) -> None:

@@ -30,8 +30,15 @@ from hpc_train.runs.run import RunName, Script
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.scripts.secret_leaks import check_disclosure
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system
-from hpc_train.sites.default_site import SiteChoice, choose_site, load_choice
-from hpc_train.sites.defaults import fill, read_defaults
+from hpc_train.sites.default_site import (
+    ONE_NODE,
+    SEVERAL_NODES,
+    SiteChoice,
+    choose_site,
+    fill,
+    load_choice,
+    read_defaults,
+)
 from hpc_train.sites.profile import SiteProfile
 from hpc_train.sites.search import announcement
 
@@ -241,9 +248,8 @@ def prepare_points(
                 raise
         except PlanError as failure:
             if site.batch.this_machine and not failure.hint:
-                from hpc_train.sites.default_site import other_sites
-
-                failure.hint = other_sites(one.job.value.resources.nodes for one in points)
+                several = any(one.job.value.resources.nodes > 1 for one in points)
+                failure.hint = SEVERAL_NODES if several else ONE_NODE
             raise
     return tuple(done), tuple(refused)
 

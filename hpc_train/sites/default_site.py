@@ -1,38 +1,42 @@
-"""The site of a command: --site, $HPCTRAIN_SITE, the profile that matches this host, local.
+"""What a command leaves out: its site, and the keys of its job.
 
-Where a scheduler was found, a job runs on this host only if the user says so: a login node is
-shared by all users.
+The site is --site, $HPCTRAIN_SITE, the profile that matches this host, or local. Where a scheduler
+was found, a job runs on this host only if the user says so: a login node is shared by all users.
+The keys are those of variables of sbatch, then of the user's own defaults.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hpc_train.base.errors import HpcTrainError, SiteProfileError
+from msgspec.structs import replace
+
+from hpc_train.base.data_folders import DEFAULTS_FILE, user_folder
+from hpc_train.base.decode import decode, keys_of
+from hpc_train.base.errors import HpcTrainError, SiteProfileError, SpecError
 from hpc_train.base.value import Sourced, Value
+from hpc_train.base.yamlfile import read
+from hpc_train.jobs.job import Defaults, SiteDefaults, SourcedJob
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.defaults import read_defaults
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import SiteProfile
-from hpc_train.sites.search import find_profile, layer_of, profile_files
+from hpc_train.sites.search import find_profile
 
 if TYPE_CHECKING:
-    from hpc_train.sites.detection import Found, Match
+    from hpc_train.sites.detection import Found
 
 LOCAL = "local"
 _GENERIC = "slurm-generic"
 _VARIABLE = "HPCTRAIN_SITE"
-_HERE = "--site local runs the job on this host"
-
-_NONE = (
+# What a job that does not fit on this machine may do.
+SEVERAL_NODES = (
     "several nodes need a cluster: --site NAME, one of hpctrain site list; "
     "hpctrain lab up starts a Slurm of 4 nodes on this machine"
 )
-
-_ONE = (
+ONE_NODE = (
     "hpctrain site show local prints what this machine offers, hpctrain site list the other sites"
 )
 
@@ -102,21 +106,19 @@ def default_site(found: Found) -> SiteChoice:
     if found.scheduler is None:
         why = f"no scheduler was found on {found.host}, and no profile matches it"
         return SiteChoice(name=LOCAL, notice=f"site {LOCAL}: {why}")
-    slurm = found.scheduler.kind == "Slurm"
-    drafts = "hpctrain site init drafts a profile"
+    kind, drafts = found.scheduler.kind, "hpctrain site init drafts a profile"
     where = f"{login_node(found)} ({found.scheduler.evidence}), and no site profile matches it"
     advice = {
         "Slurm": f"{drafts}; --site {_GENERIC} submits without one",
         "PBS": drafts,
     }
-    other = f"hpctrain does not submit to {found.scheduler.kind}: render prints a script to adapt"
-    hints = (advice.get(found.scheduler.kind, other), _HERE)
-    name = _GENERIC if slurm else LOCAL
+    other = f"hpctrain does not submit to {kind}: render prints a script to adapt"
+    name = _GENERIC if kind == "Slurm" else LOCAL
     return SiteChoice(
         name=name,
         notice=f"site {name}: {where}",
         refusal=f"{where}: no job was started",
-        hint="; ".join(hints),
+        hint=f"{advice.get(kind, other)}; --site local runs the job on this host",
     )
 
 
@@ -125,7 +127,10 @@ def _matching(found: Found) -> SiteChoice:
     best = [match for match in found.matches if match.rank() == found.matches[0].rank()]
     name, why = best[0].name, ", ".join(best[0].reasons)
     if len(best) == 1:
-        return SiteChoice(name=name, notice=f"{_place(found, best[0])}: site {name} ({why})")
+        place = f"the profile {name} matches {found.host}"
+        if best[0].scheduler != LOCAL:
+            place = login_node(found, name)
+        return SiteChoice(name=name, notice=f"{place}: site {name} ({why})")
     names = ", ".join(match.name for match in best)
     where = f"{len(best)} site profiles match {found.host} equally well: {names}"
     return SiteChoice(
@@ -134,12 +139,6 @@ def _matching(found: Found) -> SiteChoice:
         refusal=f"{where}: no job was started",
         hint="name one: " + " or ".join(f"--site {match.name}" for match in best),
     )
-
-
-def _place(found: Found, match: Match) -> str:
-    if match.scheduler == LOCAL:
-        return f"the profile {match.name} matches {found.host}"
-    return login_node(found, match.name)
 
 
 def login_node(found: Found, name: str = "") -> str:
@@ -151,38 +150,57 @@ def login_node(found: Found, name: str = "") -> str:
     return f"this host looks like a login node of {cluster}"
 
 
-def other_sites(nodes: Iterable[int]) -> str:
-    """Return the sites that have the nodes of these jobs, or where to look for one node."""
-    most = max(nodes, default=1)
-    return advice_for(most) if most > 1 else _ONE
+# Key of the job -> the variables of sbatch and srun, in order.
+_VARIABLES = {
+    "account": ("SBATCH_ACCOUNT", "SLURM_ACCOUNT"),
+    "partition": ("SBATCH_PARTITION",),
+    "qos": ("SBATCH_QOS",),
+}
 
 
-def advice_for(nodes: int) -> str:
-    """Return the options --site of the user's clusters with that many nodes.
+def read_defaults() -> Sourced[Defaults]:
+    """Return the user's defaults; without the file there are none.
 
-    They are the profiles that match this host, and those that are not shipped with hpctrain.
+    Raises:
+        SpecError: the file is wrong.
     """
-    from hpc_train.sites.detection import found_here
-
-    names = dict.fromkeys(match.name for match in found_here().matches)
-    names |= dict.fromkeys(path.stem for path in profile_files() if layer_of(path) != "shipped")
-    fitting = [profile.name for profile in _loaded(names) if _has(profile, nodes)]
-    if not fitting:
-        return _NONE
-    return f"{nodes} nodes: " + " or ".join(f"--site {name}" for name in fitting)
+    path = user_folder() / DEFAULTS_FILE
+    if not path.is_file():
+        return Sourced(value=Defaults(), origins={})
+    document = read(path, SpecError, _short(path))
+    return decode(document.data, Defaults, document.origins, SpecError)
 
 
-def _loaded(names: dict[str, None]) -> Iterator[SiteProfile]:
-    for name in names:
-        try:
-            yield load_site(find_profile(name)).value
-        except HpcTrainError:
-            continue  # `hpctrain site list` reports it
+def fill(job: SourcedJob, site: SiteProfile, own: Sourced[Defaults]) -> tuple[SourcedJob, str]:
+    """Return a job with what it leaves out, and a notice of it; empty if nothing was filled."""
+    found = dict(_found(job, site, own))
+    if not found:
+        return job, ""
+    spec = replace(job.value, **{key: value for key, (value, _) in found.items()})
+    origins = {**job.origins, **{key: origin for key, (_, origin) in found.items()}}
+    said = (
+        f"{key}{f' {value}' if isinstance(value, str) else ''} ({origin})"
+        for key, (value, origin) in found.items()
+    )
+    return Sourced(value=spec, origins=origins), f"at {site.name}: {', '.join(said)}"
 
 
-def _has(profile: SiteProfile, nodes: int) -> bool:
-    """Whether a partition takes the nodes; one without a limit, or no list of them, does."""
-    if find_batch_system(profile.scheduler).this_machine:
-        return False
-    most = [partition.max_nodes for partition in profile.partitions]
-    return not most or any(one is None or one >= nodes for one in most)
+def _found(
+    job: SourcedJob, site: SiteProfile, own: Sourced[Defaults]
+) -> Iterator[tuple[str, tuple[Any, str]]]:
+    batch = find_batch_system(site.scheduler)
+    here = own.value.sites.get(site.name, SiteDefaults())
+    for key in keys_of(SiteDefaults):
+        if getattr(job.value, key):
+            continue
+        names = _VARIABLES.get(key, ()) if "SBATCH" in batch.prefix else ()
+        variable = next((name for name in names if os.environ.get(name)), "")
+        if variable:
+            yield key, (os.environ[variable], f"${variable}")
+        elif value := getattr(here, key):
+            yield key, (value, own.near(f"sites.{site.name}.{key}"))
+
+
+def _short(path: Path) -> str:
+    home = os.environ.get("HOME", "")
+    return f"~/{path.relative_to(home)}" if home and path.is_relative_to(home) else str(path)

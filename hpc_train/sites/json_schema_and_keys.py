@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from inspect import cleandoc
 from typing import Any, Literal
 
 import msgspec
@@ -56,19 +55,7 @@ def json_schema(kind: FileKind) -> bytes:
             kept = {k: keys[key].pop(k) for k in ("description", "default") if k in keys[key]}
             keys[key] = {**kept, "anyOf": [other, *keys[key].get("anyOf", [keys[key]])]}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(_cleaned(schema), indent=2, ensure_ascii=False).encode()
-
-
-def _cleaned(part: Any) -> Any:
-    """Return a schema without the indents of docstrings, which some versions of msgspec keep."""
-    if isinstance(part, list):
-        return [_cleaned(one) for one in part]
-    if not isinstance(part, dict):
-        return part
-    return {
-        name: cleandoc(one) if name == "description" and isinstance(one, str) else _cleaned(one)
-        for name, one in part.items()
-    }
+    return json.dumps(schema, indent=2, ensure_ascii=False).encode()
 
 
 def _unit_schema(kind: type) -> dict[str, Any]:
@@ -98,7 +85,7 @@ _UNITS = {
 }
 
 
-def key_rows(kind: type, prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
+def key_rows(kind: type = SiteProfile, prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
     """Yield key, allowed values, default and meaning; lists are `a[]`, free names `<name>`."""
     info = kinds.type_info(kind)
     if not isinstance(info, kinds.StructType):
@@ -108,7 +95,7 @@ def key_rows(kind: type, prefix: str = "") -> Iterator[tuple[str, str, str, str]
         plain, meaning = _bare(field.type)
         inner, ending = _inside(plain)
         if inner is not None and not meaning:
-            meaning = _sentence(inner)
+            meaning = (inner.__doc__ or "").partition("\n")[0]
         yield key + ending, _allowed(plain), _default(field), meaning
         if inner is not None:
             yield from key_rows(inner, f"{key}{ending}.")
@@ -143,8 +130,7 @@ def _inside(info: kinds.Type) -> tuple[type | None, str]:
 
 
 def _allowed(info: kinds.Type) -> str:
-    info = _bare(info)[0]
-    match info:
+    match info := _bare(info)[0]:
         case kinds.LiteralType():
             words = ", ".join(map(str, info.values))
         case kinds.UnionType():
@@ -157,30 +143,17 @@ def _allowed(info: kinds.Type) -> str:
             words = "mapping"
         case kinds.CustomType():
             words = _UNITS[info.cls.__name__]
-        case kinds.IntType():
-            words = _range(info)
+        case kinds.IntType(ge=int()):
+            words = f"{info.ge} or more" if info.le is None else f"{info.ge} to {info.le}"
         case _:
             words = _WORDS[type(info).__name__.removesuffix("Type").lower()]
     return words
-
-
-def _range(info: kinds.IntType) -> str:
-    if info.ge is None:
-        return _WORDS["int"]
-    return f"{info.ge} to {info.le}" if info.le is not None else f"{info.ge} or more"
 
 
 def _default(field: kinds.Field) -> str:
     if field.required:
         return "required"
     value: Any = field.default
-    if value is msgspec.NODEFAULT or value is None or isinstance(value, msgspec.Struct):
+    if value in (msgspec.NODEFAULT, None, (), {}, "") or isinstance(value, msgspec.Struct):
         return ""
-    if value in ((), {}, ""):
-        return ""
-    text = msgspec.json.encode(value, enc_hook=encode_unit).decode()
-    return text.strip(chr(34))
-
-
-def _sentence(kind: type) -> str:
-    return (kind.__doc__ or "").partition("\n")[0]
+    return msgspec.json.encode(value, enc_hook=encode_unit).decode().strip('"')

@@ -10,12 +10,12 @@ import pytest
 from hpc_train.base.errors import ReportError, SpecError
 from hpc_train.jobs.log_selection import Search
 from hpc_train.logs.formats.pattern import own_patterns
-from hpc_train.machine.show_sites import site_keys
 from hpc_train.reports.build import build_report
 from hpc_train.reports.read_report_options import target_of
 from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.reports.write_report import render_report
 from hpc_train.scaling.report_options import ReportOptions
+from hpc_train.sites.json_schema_and_keys import key_rows
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_demo_says_who_got_there() -> None:
 
 
 def test_every_key_is_explained() -> None:
-    rows = {key: (allowed, default, meaning) for key, allowed, default, meaning in site_keys()}
+    rows = {key: (allowed, default, meaning) for key, allowed, default, meaning in key_rows()}
     assert len(rows) > 150
     assert [key for key, (*_, meaning) in rows.items() if not meaning.strip()] == []
     assert rows["pbs.project"] == ("-A, -P", "-A", "Option of the project.")

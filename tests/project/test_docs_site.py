@@ -19,7 +19,7 @@ from hpc_train.base.registry import BUILT_IN
 from hpc_train.cli.commands import COMMANDS
 from hpc_train.diagnosis.signatures import catalogue
 from hpc_train.lint.rules import all_rules
-from hpc_train.machine.show_sites import site_keys
+from hpc_train.sites.json_schema_and_keys import key_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUES: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
@@ -30,7 +30,7 @@ CATALOGUES: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
         "hpctrain site list",
         lambda: [one.stem for one in profile_folder().glob("*.yaml")],
     ),
-    "site-reference": ("hpctrain site schema --keys", lambda: [row[0] for row in site_keys()]),
+    "site-reference": ("hpctrain site schema --keys", lambda: [row[0] for row in key_rows()]),
 }
 LOADED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=\"?(?:https?:)?//[^>]*>")
 

@@ -11,7 +11,7 @@ import pytest
 
 from hpc_train.base.errors import HpcTrainError, SiteProfileError
 from hpc_train.sites import detection
-from hpc_train.sites.default_site import advice_for, choose_site, default_site, load_choice
+from hpc_train.sites.default_site import choose_site, default_site, load_choice
 from hpc_train.sites.detection import Found, Match, Scheduler, cache_path, examine_here, found_here
 
 SLURM = Scheduler(kind="Slurm", cluster="alpha", evidence="ClusterName in /etc/slurm/slurm.conf")
@@ -22,7 +22,7 @@ description: d
 scheduler: {scheduler}
 sources: [{{what: manual, date: 2026-08-20, confidence: high}}]
 launchers: {{default: torchrun, allowed: [torchrun]}}
-partitions: [{{name: gpu, default: true, max_nodes: {nodes}}}]
+partitions: [{{name: gpu, default: true, max_nodes: 4}}]
 detect: {detect}
 """
 
@@ -46,9 +46,9 @@ def host(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return profiles
 
 
-def write(folder: Path, name: str, detect: str, scheduler: str = "slurm", nodes: int = 4) -> Path:
+def write(folder: Path, name: str, detect: str, scheduler: str = "slurm") -> Path:
     path = folder / f"{name}.yaml"
-    fields = {"name": name, "detect": detect, "scheduler": scheduler, "nodes": nodes}
+    fields = {"name": name, "detect": detect, "scheduler": scheduler}
     path.write_text(PROFILE.format(**fields))
     return path
 
@@ -197,17 +197,6 @@ def test_a_damaged_cache_costs_time_only(
     else:
         monkeypatch.setenv("XDG_CACHE_HOME", "/proc/no")
     assert found_here() == right
-
-
-def test_the_advice_names_the_clusters_of_the_user(host: Path) -> None:
-    assert "hpctrain lab up" in advice_for(2)
-    write(host, "big", "{hosts: [none]}", nodes=8)
-    write(host, "small", "{hosts: [none]}", nodes=2)
-    write(host, "desk", "{hosts: [none]}", scheduler="local", nodes=9)
-    (host / "broken.yaml").write_text("schema: 1\nscheduler: slurm\n")
-    assert advice_for(2) == "2 nodes: --site big or --site small"
-    assert advice_for(8) == "8 nodes: --site big"
-    assert "hpctrain site list" in advice_for(9)
 
 
 @pytest.mark.parametrize("name", ["nope", "./nope.yaml"])
