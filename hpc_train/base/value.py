@@ -133,6 +133,11 @@ T = TypeVar("T")
 _UNITS = (Duration, Memory, GdrLevel, Version, VersionBounds, NodeBounds)
 
 
+def doc(text: str) -> msgspec.Meta:
+    """Describe a key of an input file; the schema and messages repeat the text."""
+    return msgspec.Meta(description=text)
+
+
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An immutable, strictly decoded value; subclasses repeat `frozen=True, kw_only=True`."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import GdrLevel, NodeBounds, Value, Version, VersionBounds, within
+from hpc_train.base.value import GdrLevel, NodeBounds, Value, Version, VersionBounds, doc, within
 from hpc_train.base.variable_names_and_secrets import Variable
 from hpc_train.jobs.job import Count, Gpus, LauncherName, Module, Nodes, OneWord
 
@@ -35,91 +35,70 @@ Byte = Annotated[int, Meta(ge=0, le=255)]
 class Network(Value, frozen=True, kw_only=True):
     """The network between the nodes; without a fabric nothing is set."""
 
-    fabric: Annotated[Fabric | None, Meta(description="Fabric that NCCL uses between nodes.")] = (
-        None
-    )
+    fabric: Annotated[Fabric | None, doc("Fabric that NCCL uses between nodes.")] = None
     interfaces: Annotated[
-        tuple[Interface, ...], Meta(description="Interfaces for the sockets of NCCL and gloo.")
+        tuple[Interface, ...], doc("Interfaces for the sockets of NCCL and gloo.")
     ] = ()
     exclude_interfaces: Annotated[
-        tuple[Interface, ...], Meta(description="Interfaces that NCCL must not use, by prefix.")
+        tuple[Interface, ...], doc("Interfaces that NCCL must not use, by prefix.")
     ] = ()
-    hcas: Annotated[tuple[Hca, ...], Meta(description="Host adapters for the ranks' data.")] = ()
-    gdr_level: Annotated[
-        GdrLevel | None, Meta(description="NCCL_NET_GDR_LEVEL: LOC, PIX, PXB, PHB or SYS.")
-    ] = None
-    gid_index: Annotated[
-        Byte | None, Meta(description="NCCL_IB_GID_INDEX for NCCL below 2.21 on RoCE.")
-    ] = None
-    traffic_class: Annotated[Byte | None, Meta(description="NCCL_IB_TC on RoCE.")] = None
-    alt_read: Annotated[
-        bool, Meta(description="Slingshot: alternative rendezvous, with its --network option.")
-    ] = False
-    plugin: Annotated[OneWord | None, Meta(description="NCCL_NET_PLUGIN: a suffix or a path.")] = (
+    hcas: Annotated[tuple[Hca, ...], doc("Host adapters for the ranks' data.")] = ()
+    gdr_level: Annotated[GdrLevel | None, doc("NCCL_NET_GDR_LEVEL: LOC, PIX, PXB, PHB or SYS.")] = (
         None
     )
+    gid_index: Annotated[Byte | None, doc("NCCL_IB_GID_INDEX for NCCL below 2.21 on RoCE.")] = None
+    traffic_class: Annotated[Byte | None, doc("NCCL_IB_TC on RoCE.")] = None
+    alt_read: Annotated[
+        bool, doc("Slingshot: alternative rendezvous, with its --network option.")
+    ] = False
+    plugin: Annotated[OneWord | None, doc("NCCL_NET_PLUGIN: a suffix or a path.")] = None
     plugin_from: Annotated[
-        str | None,
-        Meta(description="What provides NCCL's plug-in, for messages: module nccl."),
+        str | None, doc("What provides NCCL's plug-in, for messages: module nccl.")
     ] = None
     script: Annotated[
         Annotated[str, Meta(pattern=r"^/[^\n]*$(?!\n)")] | None,
-        Meta(description="Absolute path of the vendor's settings script, which is sourced."),
+        doc("Absolute path of the vendor's settings script, which is sourced."),
     ] = None
     nccl: Annotated[
-        Version | None, Meta(description="Version of NCCL; on AMD the one that RCCL is based on.")
+        Version | None, doc("Version of NCCL; on AMD the one that RCCL is based on.")
     ] = None
-    gpus: Annotated[
-        Vendor | None, Meta(description="Vendor of the GPUs; default: by gpu_type.")
-    ] = None
-    ip_over_ib: Annotated[
-        bool | None, Meta(description="Whether InfiniBand carries IP, which gloo needs.")
-    ] = None
-    torch_mpi: Annotated[
-        bool | None, Meta(description="Whether the site's torch was built with MPI.")
-    ] = None
+    gpus: Annotated[Vendor | None, doc("Vendor of the GPUs; default: by gpu_type.")] = None
+    ip_over_ib: Annotated[bool | None, doc("Whether InfiniBand carries IP, which gloo needs.")] = (
+        None
+    )
+    torch_mpi: Annotated[bool | None, doc("Whether the site's torch was built with MPI.")] = None
 
 
 class When(Value, frozen=True, kw_only=True):
     """Jobs that a block applies to: all conditions must hold; of a list, one value must match."""
 
-    nodes: Annotated[NodeBounds | None, Meta(description="1, '>1', '>=2,<16'.")] = None
+    nodes: Annotated[NodeBounds | None, doc("1, '>1', '>=2,<16'.")] = None
     # Not `OneWord | …`: with a union of a list and a text with a pattern, msgspec 0.22 crashes when
     # the interpreter exits.
-    partition: Annotated[
-        str | tuple[OneWord, ...] | None, Meta(description="The job's partition.")
-    ] = None
-    launcher: Annotated[
-        str | tuple[OneWord, ...] | None, Meta(description="The job's launcher.")
-    ] = None
+    partition: Annotated[str | tuple[OneWord, ...] | None, doc("The job's partition.")] = None
+    launcher: Annotated[str | tuple[OneWord, ...] | None, doc("The job's launcher.")] = None
     runtime: Annotated[
-        Runtime | tuple[Runtime, ...] | None,
-        Meta(description="Library that transfers the ranks' data."),
+        Runtime | tuple[Runtime, ...] | None, doc("Library that transfers the ranks' data.")
     ] = None
-    vendor: Annotated[
-        Vendor | tuple[Vendor, ...] | None, Meta(description="Vendor of the job's GPUs.")
-    ] = None
-    nccl: Annotated[
-        VersionBounds | None, Meta(description="Versions of network.nccl: '>=2.21,<2.30'.")
-    ] = None
-    container: Annotated[bool | None, Meta(description="Whether ranks run in a container.")] = None
+    vendor: Annotated[Vendor | tuple[Vendor, ...] | None, doc("Vendor of the job's GPUs.")] = None
+    nccl: Annotated[VersionBounds | None, doc("Versions of network.nccl: '>=2.21,<2.30'.")] = None
+    container: Annotated[bool | None, doc("Whether ranks run in a container.")] = None
 
 
 class EnvBlock(Value, frozen=True, kw_only=True):
     """Variables for the jobs that `when` describes, or a note that they are already set."""
 
     when: When = When()
-    scope: Annotated[EnvScope, Meta(description="Processes that get them.")] = "job"
-    env: Annotated[dict[str, str | int | float], Meta(description="Variables to set.")] = {}
-    unset: Annotated[tuple[Variable, ...], Meta(description="Variables to unset.")] = ()
+    scope: Annotated[EnvScope, doc("Processes that get them.")] = "job"
+    env: Annotated[dict[str, str | int | float], doc("Variables to set.")] = {}
+    unset: Annotated[tuple[Variable, ...], doc("Variables to unset.")] = ()
     already_set_by: Annotated[
-        str | None,
-        Meta(description="What already sets `env` on this site, so that nothing is written."),
+        str | None, doc("What already sets `env` on this site, so that nothing is written.")
     ] = None
-    mode: Annotated[Mode, Meta(description="How an existing value is treated.")] = "set"
-    separator: Annotated[Separator, Meta(description="Between items; prepend and append.")] = ":"
-    why: Annotated[str, Meta(description="Shown by `explain`.")] = ""
-    source: Annotated[str, Meta(description="Source of the values.")] = ""
+    mode: Annotated[Mode, doc("How an existing value is treated.")] = "set"
+    separator: Annotated[Separator, doc("Between items; prepend and append.")] = ":"
+    why: Annotated[str, doc("Shown by `explain`.")] = ""
+    source: Annotated[str, doc("Source of the values.")] = ""
 
 
 ANY = "*"
@@ -138,167 +117,125 @@ TotalGpus = Annotated[int, Meta(ge=0, le=1_000_000)]
 class Select(Value, frozen=True, kw_only=True):
     """Options that select these nodes; missing keys are not written."""
 
-    partition: Annotated[OneWord | None, Meta(description="--partition=…")] = None
-    qos: Annotated[OneWord | None, Meta(description="--qos=…, if the job names none.")] = None
+    partition: Annotated[OneWord | None, doc("--partition=…")] = None
+    qos: Annotated[OneWord | None, doc("--qos=…, if the job names none.")] = None
     constraint: Annotated[
-        OneWord | None, Meta(description="--constraint=…; the job's own is joined with &.")
+        OneWord | None, doc("--constraint=…; the job's own is joined with &.")
     ] = None
-    account_suffix: Annotated[
-        OneWord | None, Meta(description="Appended to the job's account: @a100, _g.")
-    ] = None
+    account_suffix: Annotated[OneWord | None, doc("Appended to the job's account: @a100, _g.")] = (
+        None
+    )
 
 
 class Bound(Value, frozen=True, kw_only=True):
     """Limits for the jobs that `nodes` and `account` describe, instead of the partition's."""
 
     nodes: Annotated[
-        NodeBounds | None,
-        Meta(description="Node counts that the limits apply to: '<=91', '>=2,<16'."),
+        NodeBounds | None, doc("Node counts that the limits apply to: '<=91', '>=2,<16'.")
     ] = None
     account: Annotated[
-        str | None, Meta(description="Accounts that the limits apply to, with * for any letters.")
+        str | None, doc("Accounts that the limits apply to, with * for any letters.")
     ] = None
-    max_time: Annotated[Duration | None, Meta(description="Longest time limit.")] = None
-    max_nodes: Annotated[Nodes | None, Meta(description="Most nodes of one job.")] = None
-    max_gpus: Annotated[TotalGpus | None, Meta(description="Most GPUs of one job.")] = None
+    max_time: Annotated[Duration | None, doc("Longest time limit.")] = None
+    max_nodes: Annotated[Nodes | None, doc("Most nodes of one job.")] = None
+    max_gpus: Annotated[TotalGpus | None, doc("Most GPUs of one job.")] = None
 
 
 class Qos(Value, frozen=True, kw_only=True):
     """A quality of service and its limits; missing keys are unknown."""
 
-    name: Annotated[OneWord, Meta(description="Argument of --qos=…; * for any other.")]
-    default: Annotated[bool, Meta(description="Taken when a job names none.")] = False
+    name: Annotated[OneWord, doc("Argument of --qos=…; * for any other.")]
+    default: Annotated[bool, doc("Taken when a job names none.")] = False
     partitions: Annotated[
-        tuple[OneWord, ...], Meta(description="Partitions that it applies to; default: all.")
+        tuple[OneWord, ...], doc("Partitions that it applies to; default: all.")
     ] = ()
-    max_time: Annotated[Duration | None, Meta(description="Longest time limit.")] = None
-    max_nodes: Annotated[Nodes | None, Meta(description="Most nodes of one job.")] = None
-    max_gpus: Annotated[TotalGpus | None, Meta(description="Most GPUs of one job.")] = None
-    max_node_minutes: Annotated[
-        Jobs | None, Meta(description="Most nodes x minutes of one job.")
-    ] = None
-    max_jobs: Annotated[Jobs | None, Meta(description="Jobs of one user that run at once.")] = None
+    max_time: Annotated[Duration | None, doc("Longest time limit.")] = None
+    max_nodes: Annotated[Nodes | None, doc("Most nodes of one job.")] = None
+    max_gpus: Annotated[TotalGpus | None, doc("Most GPUs of one job.")] = None
+    max_node_minutes: Annotated[Jobs | None, doc("Most nodes x minutes of one job.")] = None
+    max_jobs: Annotated[Jobs | None, doc("Jobs of one user that run at once.")] = None
 
 
 class Preemption(Value, frozen=True, kw_only=True):
     """How a job of this partition may be preempted."""
 
-    grace: Annotated[
-        Duration | None, Meta(description="Time from the first signal to the last.")
-    ] = None
-    safe: Annotated[
-        Duration | None, Meta(description="Run time before a job may be preempted.")
-    ] = None
-    warning: Annotated[bool, Meta(description="Whether a signal is sent before.")] = True
+    grace: Annotated[Duration | None, doc("Time from the first signal to the last.")] = None
+    safe: Annotated[Duration | None, doc("Run time before a job may be preempted.")] = None
+    warning: Annotated[bool, doc("Whether a signal is sent before.")] = True
 
 
 class Partition(Value, frozen=True, kw_only=True):
     """A queue and its nodes; missing keys are unknown."""
 
-    name: Annotated[
-        OneWord, Meta(description="The value of `partition:` in a job; * for any value.")
-    ]
-    description: Annotated[str | None, Meta(description="Purpose, in a few words.")] = None
-    default: Annotated[bool, Meta(description="Taken when a job names none.")] = False
-    select: Annotated[
-        Select | None, Meta(description="How a job selects it; default: --partition=NAME.")
-    ] = None
-    nodes: Annotated[Nodes | None, Meta(description="Number of its nodes.")] = None
-    min_nodes: Annotated[Nodes | None, Meta(description="Fewest nodes of one job.")] = None
-    max_nodes: Annotated[Nodes | None, Meta(description="Most nodes of one job.")] = None
-    min_gpus: Annotated[TotalGpus | None, Meta(description="Fewest GPUs of one job.")] = None
-    max_gpus: Annotated[TotalGpus | None, Meta(description="Most GPUs of one job.")] = None
-    min_time: Annotated[Duration | None, Meta(description="Shortest time limit.")] = None
-    max_time: Annotated[Duration | None, Meta(description="Longest time limit.")] = None
-    default_time: Annotated[
-        Duration | None, Meta(description="Time limit of a job that requests none.")
-    ] = None
-    max_node_minutes: Annotated[
-        Jobs | None, Meta(description="Most nodes x minutes of one job.")
-    ] = None
-    max_jobs: Annotated[Jobs | None, Meta(description="Jobs of one user that run at once.")] = None
+    name: Annotated[OneWord, doc("The value of `partition:` in a job; * for any value.")]
+    description: Annotated[str | None, doc("Purpose, in a few words.")] = None
+    default: Annotated[bool, doc("Taken when a job names none.")] = False
+    select: Annotated[Select | None, doc("How a job selects it; default: --partition=NAME.")] = None
+    nodes: Annotated[Nodes | None, doc("Number of its nodes.")] = None
+    min_nodes: Annotated[Nodes | None, doc("Fewest nodes of one job.")] = None
+    max_nodes: Annotated[Nodes | None, doc("Most nodes of one job.")] = None
+    min_gpus: Annotated[TotalGpus | None, doc("Fewest GPUs of one job.")] = None
+    max_gpus: Annotated[TotalGpus | None, doc("Most GPUs of one job.")] = None
+    min_time: Annotated[Duration | None, doc("Shortest time limit.")] = None
+    max_time: Annotated[Duration | None, doc("Longest time limit.")] = None
+    default_time: Annotated[Duration | None, doc("Time limit of a job that requests none.")] = None
+    max_node_minutes: Annotated[Jobs | None, doc("Most nodes x minutes of one job.")] = None
+    max_jobs: Annotated[Jobs | None, doc("Jobs of one user that run at once.")] = None
     bounds: Annotated[
         tuple[Bound, ...],
-        Meta(description="Other limits by node count or account; the last matching entry counts."),
+        doc("Other limits by node count or account; the last matching entry counts."),
     ] = ()
-    shared: Annotated[
-        bool | None, Meta(description="Whether jobs of other users may run on the same node.")
-    ] = None
-    exclusive: Annotated[bool, Meta(description="Whether jobs request whole nodes by default.")] = (
-        False
+    shared: Annotated[bool | None, doc("Whether jobs of other users may run on the same node.")] = (
+        None
     )
-    preemption: Annotated[
-        Preemption | None, Meta(description="Present if jobs may be preempted.")
-    ] = None
+    exclusive: Annotated[bool, doc("Whether jobs request whole nodes by default.")] = False
+    preemption: Annotated[Preemption | None, doc("Present if jobs may be preempted.")] = None
     arch: Annotated[
-        Arch | None, Meta(description="Processor architecture of the nodes; default: the site's.")
+        Arch | None, doc("Processor architecture of the nodes; default: the site's.")
     ] = None
-    cpus_per_node: Annotated[
-        Count | None, Meta(description="Cores that a job may use on one node.")
-    ] = None
-    reserved_cpus: Annotated[
-        Count | None, Meta(description="Cores of a node that jobs cannot use.")
-    ] = None
-    threads_per_core: Annotated[Count | None, Meta(description="Hardware threads of a core.")] = (
-        None
-    )
-    cpus_per_gpu: Annotated[Count | None, Meta(description="Cores per GPU, in Slurm's CPUs.")] = (
-        None
-    )
+    cpus_per_node: Annotated[Count | None, doc("Cores that a job may use on one node.")] = None
+    reserved_cpus: Annotated[Count | None, doc("Cores of a node that jobs cannot use.")] = None
+    threads_per_core: Annotated[Count | None, doc("Hardware threads of a core.")] = None
+    cpus_per_gpu: Annotated[Count | None, doc("Cores per GPU, in Slurm's CPUs.")] = None
     cpu_rule: Annotated[
         Literal["share", "exact", "max"],
-        Meta(
-            description=(
-                "cpus_per_gpu is a default (share), the only accepted ratio (exact), or the "
-                "maximum (max)."
-            )
+        doc(
+            "cpus_per_gpu is a default (share), the only accepted ratio (exact), or the "
+            "maximum (max)."
         ),
     ] = "share"
     cpu_bind: Annotated[
-        OneWord | None, Meta(description="srun --cpu-bind=… of a rank; masks only on whole nodes.")
+        OneWord | None, doc("srun --cpu-bind=… of a rank; masks only on whole nodes.")
     ] = None
-    mem_per_node: Annotated[Memory | None, Meta(description="Most memory of a job on a node.")] = (
-        None
-    )
-    mem_per_gpu: Annotated[Memory | None, Meta(description="Memory per GPU.")] = None
-    gpus_per_node: Annotated[Gpus | None, Meta(description="GPUs of one node.")] = None
+    mem_per_node: Annotated[Memory | None, doc("Most memory of a job on a node.")] = None
+    mem_per_gpu: Annotated[Memory | None, doc("Memory per GPU.")] = None
+    gpus_per_node: Annotated[Gpus | None, doc("GPUs of one node.")] = None
     gpu_type: Annotated[
-        OneWord | None, Meta(description="Slurm's type of the GPU: a100; a MIG slice's name.")
+        OneWord | None, doc("Slurm's type of the GPU: a100; a MIG slice's name.")
     ] = None
-    gpu_model: Annotated[str | None, Meta(description="The GPU's name: A100-SXM4-40GB.")] = None
+    gpu_model: Annotated[str | None, doc("The GPU's name: A100-SXM4-40GB.")] = None
     gpu_peak_tflops: Annotated[
         dict[
             Annotated[str, Meta(pattern=r"^[a-z0-9_]+$(?!\n)")],
             Annotated[float, Meta(gt=0, le=1e6)],
         ],
-        Meta(description="Dense peak of one GPU by precision, TFLOP/s: {bf16: 312, tf32: 156}."),
+        doc("Dense peak of one GPU by precision, TFLOP/s: {bf16: 312, tf32: 156}."),
     ] = {}
     gpu_order: Annotated[
-        tuple[Gpus, ...],
-        Meta(description="The GPU nearest to each local rank's cores: [3, 2, 1, 0]."),
+        tuple[Gpus, ...], doc("The GPU nearest to each local rank's cores: [3, 2, 1, 0].")
     ] = ()
     numa_cpus: Annotated[
-        tuple[CpuList, ...],
-        Meta(description="Cores of each NUMA node, as Linux lists them: ['0-15', '16-31']."),
+        tuple[CpuList, ...], doc("Cores of each NUMA node, as Linux lists them: ['0-15', '16-31'].")
     ] = ()
-    gpu_numa: Annotated[
-        tuple[Gpus, ...], Meta(description="The NUMA node of each GPU: [3, 2, 1, 0].")
-    ] = ()
+    gpu_numa: Annotated[tuple[Gpus, ...], doc("The NUMA node of each GPU: [3, 2, 1, 0].")] = ()
     gpu_nics: Annotated[
-        tuple[Nics, ...],
-        Meta(description="The nearest adapters of each GPU: ['mlx5_0', 'mlx5_1,mlx5_2']."),
+        tuple[Nics, ...], doc("The nearest adapters of each GPU: ['mlx5_0', 'mlx5_1,mlx5_2'].")
     ] = ()
-    nics_per_node: Annotated[
-        Count | None, Meta(description="Network adapters for data per node.")
-    ] = None
-    nic_gbps: Annotated[Jobs | None, Meta(description="Speed of one adapter, Gbit/s.")] = None
-    interfaces: Annotated[
-        tuple[Interface, ...], Meta(description="Instead of network.interfaces.")
-    ] = ()
-    hcas: Annotated[tuple[Hca, ...], Meta(description="Instead of network.hcas.")] = ()
-    modules: Annotated[
-        tuple[Module, ...], Meta(description="Loaded before the site's: arch/a100.")
-    ] = ()
+    nics_per_node: Annotated[Count | None, doc("Network adapters for data per node.")] = None
+    nic_gbps: Annotated[Jobs | None, doc("Speed of one adapter, Gbit/s.")] = None
+    interfaces: Annotated[tuple[Interface, ...], doc("Instead of network.interfaces.")] = ()
+    hcas: Annotated[tuple[Hca, ...], doc("Instead of network.hcas.")] = ()
+    modules: Annotated[tuple[Module, ...], doc("Loaded before the site's: arch/a100.")] = ()
 
 
 def bound_for(
@@ -330,38 +267,30 @@ Template = Annotated[
 class Launchers(Value, frozen=True, kw_only=True):
     """The launchers of a site: allowed, default and forbidden ones, with reasons."""
 
-    default: Annotated[LauncherName, Meta(description="Used if a job names none.")]
-    allowed: Annotated[tuple[LauncherName, ...], Meta(description="Launchers that a job may name.")]
-    forbidden: Annotated[dict[str, str], Meta(description="launcher -> the site's reason")] = {}
-    warned: Annotated[
-        dict[str, str], Meta(description="launcher -> why the site advises against it")
-    ] = {}
+    default: Annotated[LauncherName, doc("Used if a job names none.")]
+    allowed: Annotated[tuple[LauncherName, ...], doc("Launchers that a job may name.")]
+    forbidden: Annotated[dict[str, str], doc("launcher -> the site's reason")] = {}
+    warned: Annotated[dict[str, str], doc("launcher -> why the site advises against it")] = {}
     srun_args: Annotated[
-        tuple[str, ...],
-        Meta(description="More options of each srun, which has --kill-on-bad-exit=1 --wait=60."),
+        tuple[str, ...], doc("More options of each srun, which has --kill-on-bad-exit=1 --wait=60.")
     ] = ()
-    mpi: Annotated[
-        OneWord | None,
-        Meta(description="srun --mpi=… for MPI: pmix, pmi2, cray_shasta, none."),
-    ] = None
+    mpi: Annotated[OneWord | None, doc("srun --mpi=… for MPI: pmix, pmi2, cray_shasta, none.")] = (
+        None
+    )
     cpu_bind: Annotated[
-        OneWord | None, Meta(description="srun --cpu-bind=… of a rank, if the partition has none.")
+        OneWord | None, doc("srun --cpu-bind=… of a rank, if the partition has none.")
     ] = None
-    gpu_bind: Annotated[
-        OneWord | None, Meta(description="srun --gpu-bind=… of a rank that has one GPU.")
-    ] = None
+    gpu_bind: Annotated[OneWord | None, doc("srun --gpu-bind=… of a rank that has one GPU.")] = None
     numa_binding: Annotated[
         Literal["node", "socket", "exclusive", "core-complex"] | None,
-        Meta(description="torchrun --numa-binding=…, from torch 2.9 on."),
+        doc("torchrun --numa-binding=…, from torch 2.9 on."),
     ] = None
-    openmpi: Annotated[
-        Version | None, Meta(description="Open MPI's version: '4.1', '5'; default: 4.")
-    ] = None
+    openmpi: Annotated[Version | None, doc("Open MPI's version: '4.1', '5'; default: 4.")] = None
     bind_to: Annotated[
         Literal["none", "core", "numa", "socket", "package"],
-        Meta(description="mpirun --bind-to …; core gives a rank cpus_per_task cores."),
+        doc("mpirun --bind-to …; core gives a rank cpus_per_task cores."),
     ] = "none"
-    mpirun_args: Annotated[tuple[str, ...], Meta(description="More options of mpirun.")] = ()
+    mpirun_args: Annotated[tuple[str, ...], doc("More options of mpirun.")] = ()
 
 
 class Rendezvous(Value, frozen=True, kw_only=True):
@@ -378,7 +307,7 @@ class Rendezvous(Value, frozen=True, kw_only=True):
             extra_json_schema={"pattern": HOST_METHOD},
         ),
     ] = "first-host"
-    suffix: Annotated[str, Meta(description="Appended to the host name, e.g. 'i'.")] = ""
+    suffix: Annotated[str, doc("Appended to the host name, e.g. 'i'.")] = ""
     port: Annotated[int, Meta(ge=1024, le=65535, description="First port tried.")] = 61000
     ports: Annotated[int, Meta(ge=1, le=60000, description="How many ports may be tried.")] = 4000
 
@@ -394,30 +323,21 @@ class PluginCheck(Value, frozen=True, kw_only=True):
 class Preflight(Value, frozen=True, kw_only=True):
     """Checks of all nodes in parallel, before the ranks start; missing keys are not checked."""
 
-    gpus: Annotated[bool, Meta(description="The node has the requested number of GPUs.")] = True
-    program: Annotated[
-        bool, Meta(description="The job's program, or its image, is on the node.")
-    ] = True
+    gpus: Annotated[bool, doc("The node has the requested number of GPUs.")] = True
+    program: Annotated[bool, doc("The job's program, or its image, is on the node.")] = True
     names: Annotated[
-        bool, Meta(description="The node resolves rank 0's host, and that host resolves the node.")
+        bool, doc("The node resolves rank 0's host, and that host resolves the node.")
     ] = True
     interfaces: Annotated[
-        tuple[OneWord, ...], Meta(description="Network interfaces that exist and are up.")
+        tuple[OneWord, ...], doc("Network interfaces that exist and are up.")
     ] = ()
     hcas: Annotated[
-        tuple[OneWord, ...],
-        Meta(description="InfiniBand adapters that need an active port: mlx5_0."),
+        tuple[OneWord, ...], doc("InfiniBand adapters that need an active port: mlx5_0.")
     ] = ()
     space: Annotated[
         dict[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*$(?!\n)")], Memory],
-        Meta(description="Folder -> required free space: /dev/shm: 1G."),
+        doc("Folder -> required free space: /dev/shm: 1G."),
     ] = {}
-    memlock: Annotated[
-        bool, Meta(description="`ulimit -l` is unlimited, as InfiniBand needs it.")
-    ] = False
-    clock: Annotated[
-        Duration | None, Meta(description="Allowed deviation of a node's clock, e.g. 2s.")
-    ] = None
-    timeout: Annotated[
-        Duration | None, Meta(description="Timeout of a node's answer; default: 30 s.")
-    ] = None
+    memlock: Annotated[bool, doc("`ulimit -l` is unlimited, as InfiniBand needs it.")] = False
+    clock: Annotated[Duration | None, doc("Allowed deviation of a node's clock, e.g. 2s.")] = None
+    timeout: Annotated[Duration | None, doc("Timeout of a node's answer; default: 30 s.")] = None

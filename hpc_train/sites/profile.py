@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import Sourced, Value, Version
+from hpc_train.base.value import Sourced, Value, Version, doc
 from hpc_train.jobs.job import (
     Containers,
     Count,
@@ -47,11 +47,9 @@ PluginOption = Annotated[
 ]
 PluginOptions = Annotated[
     dict[PluginOption, Literal["value", "optional", "none"]],
-    Meta(
-        description=(
-            "Option of sbatch and srun that a plug-in of the site (SPANK) adds -> whether it "
-            "takes a value; optional: only after =."
-        )
+    doc(
+        "Option of sbatch and srun that a plug-in of the site (SPANK) adds -> whether it "
+        "takes a value; optional: only after =."
     ),
 ]
 
@@ -59,12 +57,10 @@ PluginOptions = Annotated[
 class Account(Value, frozen=True, kw_only=True):
     """Accounting rules of the site."""
 
-    required: Annotated[bool, Meta(description="Whether a job must name one.")] = False
-    pattern: Annotated[str | None, Meta(description="Regular expression of accounts.")] = None
-    example: Annotated[str | None, Meta(description="Example of an account, for messages.")] = None
-    command: Annotated[
-        OneLine | None, Meta(description="Command that prints the user's accounts.")
-    ] = None
+    required: Annotated[bool, doc("Whether a job must name one.")] = False
+    pattern: Annotated[str | None, doc("Regular expression of accounts.")] = None
+    example: Annotated[str | None, doc("Example of an account, for messages.")] = None
+    command: Annotated[OneLine | None, doc("Command that prints the user's accounts.")] = None
 
 
 S3Uri = Annotated[
@@ -85,8 +81,7 @@ class SageMaker(Value, frozen=True, kw_only=True):
     """What the training jobs of an account have in common; the instance type is the partition."""
 
     region: Annotated[
-        Region | None,
-        Meta(description="Region of the jobs: eu-west-1; default: that of the shell."),
+        Region | None, doc("Region of the jobs: eu-west-1; default: that of the shell.")
     ] = None
     role: Annotated[
         str,
@@ -95,105 +90,94 @@ class SageMaker(Value, frozen=True, kw_only=True):
             description="Role of the jobs: arn:aws:iam::123456789012:role/NAME.",
         ),
     ]
-    bucket: Annotated[S3Uri, Meta(description="Where code and results are: s3://BUCKET/FOLDER.")]
+    bucket: Annotated[S3Uri, doc("Where code and results are: s3://BUCKET/FOLDER.")]
     image: Annotated[
-        OneLine | None, Meta(description="Image of jobs without `container`, as in a registry.")
+        OneLine | None, doc("Image of jobs without `container`, as in a registry.")
     ] = None
     inputs: Annotated[
-        dict[Channel, S3Uri], Meta(description="Channel -> data: {train: s3://bucket/imagenet}.")
+        dict[Channel, S3Uri], doc("Channel -> data: {train: s3://bucket/imagenet}.")
     ] = {}
     volume_gb: Annotated[
         int, Meta(ge=1, le=16384, description="Disk of an instance, GB, where it has none.")
     ] = 30
-    spot: Annotated[
-        bool, Meta(description="Whether jobs use spare capacity, which may be taken away.")
-    ] = False
+    spot: Annotated[bool, doc("Whether jobs use spare capacity, which may be taken away.")] = False
     max_wait: Annotated[
-        Duration | None,
-        Meta(description="With spot: longest time from the submission to the end of a job."),
+        Duration | None, doc("With spot: longest time from the submission to the end of a job.")
     ] = None
-    max_pending: Annotated[
-        Duration | None, Meta(description="Longest wait for capacity, from 30m to 28d.")
-    ] = None
+    max_pending: Annotated[Duration | None, doc("Longest wait for capacity, from 30m to 28d.")] = (
+        None
+    )
 
 
 class Storage(Value, frozen=True, kw_only=True):
     """One file system, as jobs see it."""
 
-    path: Annotated[OneLine | None, Meta(description="Path, with variables: $SCRATCH.")] = None
+    path: Annotated[OneLine | None, doc("Path, with variables: $SCRATCH.")] = None
     purge: Annotated[
-        Duration | None, Meta(description="Files that were not used for this time are removed.")
+        Duration | None, doc("Files that were not used for this time are removed.")
     ] = None
-    node_local: Annotated[
-        bool, Meta(description="A local disk of the node, empty at the start of a job.")
-    ] = False
-    request: Annotated[
-        dict[str, str], Meta(description="sbatch options that a job needs to get it.")
-    ] = {}
-    note: Annotated[str | None, Meta(description="Further information.")] = None
+    node_local: Annotated[bool, doc("A local disk of the node, empty at the start of a job.")] = (
+        False
+    )
+    request: Annotated[dict[str, str], doc("sbatch options that a job needs to get it.")] = {}
+    note: Annotated[str | None, doc("Further information.")] = None
 
 
 class Internet(Value, frozen=True, kw_only=True):
     """Whether compute nodes have internet access."""
 
     access: Annotated[
-        Literal["yes", "no", "proxy", "limited"],
-        Meta(description="Internet access from compute nodes."),
+        Literal["yes", "no", "proxy", "limited"], doc("Internet access from compute nodes.")
     ]
     env: Annotated[
         dict[str, str | int | float],
-        Meta(description="Variables set in each job: proxies, or offline options of libraries."),
+        doc("Variables set in each job: proxies, or offline options of libraries."),
     ] = {}
-    note: Annotated[str | None, Meta(description="Where to download instead.")] = None
+    note: Annotated[str | None, doc("Where to download instead.")] = None
 
 
 class Detect(Value, frozen=True, kw_only=True):
     """Rules that detect the site's hosts; one match suffices."""
 
-    env: Annotated[
-        dict[str, str], Meta(description="Variable -> its value, with * for any letters.")
-    ] = {}
-    clusters: Annotated[tuple[OneWord, ...], Meta(description="Slurm's ClusterName.")] = ()
-    hosts: Annotated[
-        tuple[OneWord, ...], Meta(description="Whole host names, with * for any letters.")
-    ] = ()
+    env: Annotated[dict[str, str], doc("Variable -> its value, with * for any letters.")] = {}
+    clusters: Annotated[tuple[OneWord, ...], doc("Slurm's ClusterName.")] = ()
+    hosts: Annotated[tuple[OneWord, ...], doc("Whole host names, with * for any letters.")] = ()
 
 
 class Lifecycle(Value, frozen=True, kw_only=True):
     """Actions of the site on jobs."""
 
     requeue: Annotated[
-        bool | None, Meta(description="Whether Slurm requeues a job after the loss of a node.")
+        bool | None, doc("Whether Slurm requeues a job after the loss of a node.")
     ] = None
     signal_lead: Annotated[
-        Duration | None,
-        Meta(description="Time before the end at which the site recommends a signal."),
+        Duration | None, doc("Time before the end at which the site recommends a signal.")
     ] = None
-    note: Annotated[str | None, Meta(description="Further information.")] = None
+    note: Annotated[str | None, doc("Further information.")] = None
 
 
 class PbsDialect(Value, frozen=True, kw_only=True):
     """What differs between sites with PBS: how a job requests nodes and names its project."""
 
-    project: Annotated[Literal["-A", "-P"], Meta(description="Option of the project.")] = "-A"
+    project: Annotated[Literal["-A", "-P"], doc("Option of the project.")] = "-A"
     shape: Annotated[
         Literal["select", "flat"],
-        Meta(description="Nodes as chunks (-l select=2:ncpus=8), or totals (-l ncpus=16)."),
+        doc("Nodes as chunks (-l select=2:ncpus=8), or totals (-l ncpus=16)."),
     ] = "select"
     chunk: Annotated[
-        dict[str, str | int], Meta(description="More resources of each chunk: {system: polaris}.")
+        dict[str, str | int], doc("More resources of each chunk: {system: polaris}.")
     ] = {}
     place: Annotated[
         Literal["scatter", "vscatter", "pack", "free"] | None,
-        Meta(description="-l place=...; default: scatter, without which PBS packs the chunks."),
+        doc("-l place=...; default: scatter, without which PBS packs the chunks."),
     ] = None
     live_output: Annotated[
-        bool, Meta(description="Output is written to its file while the job runs (-k doe).")
+        bool, doc("Output is written to its file while the job runs (-k doe).")
     ] = True
     starter: Annotated[
         Literal["tmrsh", "pals", "openmpi"],
-        Meta(
-            description="What starts a process on each node, such as torchrun: PBS's pbs_tmrsh, "
+        doc(
+            "What starts a process on each node, such as torchrun: PBS's pbs_tmrsh, "
             "the mpiexec of Cray PALS, or the mpirun of Open MPI."
         ),
     ] = "tmrsh"
@@ -232,9 +216,7 @@ class Host(Value, frozen=True, kw_only=True):
 
     name: HostName
     address: Address | None = None
-    gpus: Annotated[
-        Gpus | None, Meta(description="Its GPUs; default: the partition's gpus_per_node.")
-    ] = None
+    gpus: Annotated[Gpus | None, doc("Its GPUs; default: the partition's gpus_per_node.")] = None
 
     @property
     def reached(self) -> str:
@@ -242,9 +224,9 @@ class Host(Value, frozen=True, kw_only=True):
         return self.address or self.name
 
 
-Hosts = Annotated[tuple[Host, ...], Meta(description="The machines of the scheduler `hosts`.")]
+Hosts = Annotated[tuple[Host, ...], doc("The machines of the scheduler `hosts`.")]
 SharedFolders = Annotated[
-    bool, Meta(description="All hosts see the folders of runs and jobs, at the same paths.")
+    bool, doc("All hosts see the folders of runs and jobs, at the same paths.")
 ]
 RemoteFolder = Annotated[
     str,
@@ -284,15 +266,14 @@ ProfileKey = Annotated[
 class Source(Value, frozen=True, kw_only=True):
     """Where facts of the profile come from."""
 
-    what: Annotated[OneLine, Meta(description="Document, repository or person.")]
-    date: Annotated[Date | None, Meta(description="Its date; absent if it has none.")] = None
+    what: Annotated[OneLine, doc("Document, repository or person.")]
+    date: Annotated[Date | None, doc("Its date; absent if it has none.")] = None
     confidence: Annotated[
-        Confidence,
-        Meta(description="high: stated by the operator; medium: by several scripts; low: by one."),
+        Confidence, doc("high: stated by the operator; medium: by several scripts; low: by one.")
     ]
     covers: Annotated[
         tuple[ProfileKey, ...],
-        Meta(description="Keys that it is the source of; default: all not covered by others."),
+        doc("Keys that it is the source of; default: all not covered by others."),
     ] = ()
 
 
@@ -301,151 +282,134 @@ class Limits(Value, frozen=True, kw_only=True):
 
     max_array_size: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Largest index of a job array, plus one; of PBS, its number of jobs."),
+        doc("Largest index of a job array, plus one; of PBS, its number of jobs."),
     ] = None
-    max_array_running: Annotated[
-        Count | None, Meta(description="Elements of one array that run at once.")
-    ] = None
+    max_array_running: Annotated[Count | None, doc("Elements of one array that run at once.")] = (
+        None
+    )
     max_submit_jobs: Annotated[
-        Jobs | None, Meta(description="Jobs in the queue at once; each array element counts.")
+        Jobs | None, doc("Jobs in the queue at once; each array element counts.")
     ] = None
 
 
 class Expected(Value, frozen=True, kw_only=True):
     """Result of a smoke job, for comparison with the next one."""
 
-    date: Annotated[Date, Meta(description="Of the job.")]
-    nodes: Annotated[Nodes, Meta(description="Of the job.")]
-    launcher: Annotated[OneWord, Meta(description="Of the job.")]
-    backend: Annotated[OneWord, Meta(description="torch.distributed's.")]
-    interface: Annotated[OneWord | None, Meta(description="Interface of its sockets.")] = None
-    transport: Annotated[str | None, Meta(description="Transport that NCCL printed.")] = None
-    busbw_gbs: Annotated[
-        float | None, Meta(description="Bus bandwidth of a large all-reduce, GB/s.")
-    ] = None
+    date: Annotated[Date, doc("Of the job.")]
+    nodes: Annotated[Nodes, doc("Of the job.")]
+    launcher: Annotated[OneWord, doc("Of the job.")]
+    backend: Annotated[OneWord, doc("torch.distributed's.")]
+    interface: Annotated[OneWord | None, doc("Interface of its sockets.")] = None
+    transport: Annotated[str | None, doc("Transport that NCCL printed.")] = None
+    busbw_gbs: Annotated[float | None, doc("Bus bandwidth of a large all-reduce, GB/s.")] = None
 
 
 class Tests(Value, frozen=True, kw_only=True):
     """Test results of a site."""
 
-    expect: Annotated[tuple[Expected, ...], Meta(description="Results of smoke jobs.")] = ()
+    expect: Annotated[tuple[Expected, ...], doc("Results of smoke jobs.")] = ()
 
 
 class SiteProfile(Value, frozen=True, kw_only=True):
     """One site, as sysadmins write it in site_profiles/NAME.yaml."""
 
-    schema: Annotated[Literal[1], Meta(description="Version of this format.")]
-    name: Annotated[Name, Meta(description="The file's name without .yaml.")]
-    extends: Annotated[
-        Name | None, Meta(description="The profile or family that this one inherits from.")
-    ] = None
-    family: Annotated[bool, Meta(description="For profiles to extend only; no job names it.")] = (
-        False
+    schema: Annotated[Literal[1], doc("Version of this format.")]
+    name: Annotated[Name, doc("The file's name without .yaml.")]
+    extends: Annotated[Name | None, doc("The profile or family that this one inherits from.")] = (
+        None
     )
-    description: Annotated[str, Meta(description="System, place, hardware in one line.")]
-    operator: Annotated[str | None, Meta(description="Operator of the system.")] = None
-    contact: Annotated[str | None, Meta(description="Contact for this file.")] = None
-    url: Annotated[str | None, Meta(description="The site's documentation.")] = None
+    family: Annotated[bool, doc("For profiles to extend only; no job names it.")] = False
+    description: Annotated[str, doc("System, place, hardware in one line.")]
+    operator: Annotated[str | None, doc("Operator of the system.")] = None
+    contact: Annotated[str | None, doc("Contact for this file.")] = None
+    url: Annotated[str | None, doc("The site's documentation.")] = None
     verified_on: Annotated[
-        Date | None, Meta(description="Date of the last comparison of this file with the site.")
+        Date | None, doc("Date of the last comparison of this file with the site.")
     ] = None
     confidence: Annotated[
-        Confidence | None,
-        Meta(description="Of the profile; default: that of the weakest source."),
+        Confidence | None, doc("Of the profile; default: that of the weakest source.")
     ] = None
-    sources: Annotated[tuple[Source, ...], Meta(description="Where the facts come from.")] = ()
-    detect: Annotated[Detect | None, Meta(description="Rules that detect the site's hosts.")] = None
-    scheduler: Annotated[
-        str, Meta(description="`local`, `slurm`, `hosts`, or the name of an added executor.")
-    ]
+    sources: Annotated[tuple[Source, ...], doc("Where the facts come from.")] = ()
+    detect: Annotated[Detect | None, doc("Rules that detect the site's hosts.")] = None
+    scheduler: Annotated[str, doc("`local`, `slurm`, `hosts`, or the name of an added executor.")]
     hosts: Hosts = ()
     shared: SharedFolders = False
     workdir: RemoteFolder = "~/hpctrain"
-    slurm: Annotated[Version | None, Meta(description="Slurm's version: '23.11'.")] = None
+    slurm: Annotated[Version | None, doc("Slurm's version: '23.11'.")] = None
     step_manager: Annotated[
-        Literal["slurmd", "psid"], Meta(description="What starts the processes of a step.")
+        Literal["slurmd", "psid"], doc("What starts the processes of a step.")
     ] = "slurmd"
     slurm_conf: Annotated[
-        str | None, Meta(description="Path of slurm.conf, if the commands do not find it.")
+        str | None, doc("Path of slurm.conf, if the commands do not find it.")
     ] = None
-    pbs: Annotated[PbsDialect | None, Meta(description="How jobs of PBS are written.")] = None
+    pbs: Annotated[PbsDialect | None, doc("How jobs of PBS are written.")] = None
     poll: Annotated[
-        Duration | None,
-        Meta(description="Minimum time between two queries of the scheduler; default: 30 s."),
+        Duration | None, doc("Minimum time between two queries of the scheduler; default: 30 s.")
     ] = None
-    sagemaker: Annotated[SageMaker | None, Meta(description="Jobs of SageMaker.")] = None
-    arch: Annotated[Arch | None, Meta(description="Processor architecture of the nodes.")] = None
+    sagemaker: Annotated[SageMaker | None, doc("Jobs of SageMaker.")] = None
+    arch: Annotated[Arch | None, doc("Processor architecture of the nodes.")] = None
     template: Template | None = None
-    account: Annotated[Account, Meta(description="Accounts.")] = Account()
+    account: Annotated[Account, doc("Accounts.")] = Account()
     partition_choice: Annotated[
         Literal["default", "fitting", "job"],
-        Meta(
-            description="For jobs that name no partition: the default one; the first listed that "
+        doc(
+            "For jobs that name no partition: the default one; the first listed that "
             "the job fits; or an error, because the job must name one."
         ),
     ] = "default"
-    partitions: Annotated[tuple[Partition, ...], Meta(description="Queues and nodes.")] = ()
-    qos: Annotated[tuple[Qos, ...], Meta(description="Qualities of service.")] = ()
-    limits: Annotated[Limits, Meta(description="Limits of one user.")] = Limits()
+    partitions: Annotated[tuple[Partition, ...], doc("Queues and nodes.")] = ()
+    qos: Annotated[tuple[Qos, ...], doc("Qualities of service.")] = ()
+    limits: Annotated[Limits, doc("Limits of one user.")] = Limits()
     gpu_request: Annotated[
         Literal["gpus-per-node", "gres", "gpus", "gpus-per-task", "none"],
-        Meta(description="Slurm option that requests GPUs; none: the partition allocates them."),
+        doc("Slurm option that requests GPUs; none: the partition allocates them."),
     ] = "gpus-per-node"
     gpu_request_typed: Annotated[
-        bool, Meta(description="Whether the partition's gpu_type is part of the request.")
+        bool, doc("Whether the partition's gpu_type is part of the request.")
     ] = False
     cpu_request: Annotated[
-        Literal["allowed", "forbidden"], Meta(description="Whether cores may be requested.")
+        Literal["allowed", "forbidden"], doc("Whether cores may be requested.")
     ] = "allowed"
     mem_request: Annotated[
         Literal["allowed", "forbidden", "required", "zero", "per-gpu", "per-cpu"],
-        Meta(
-            description="How memory is requested: --mem as in the job (allowed), never, always "
+        doc(
+            "How memory is requested: --mem as in the job (allowed), never, always "
             "(required), --mem=0 unless the job states it (zero), --mem-per-gpu or --mem-per-cpu."
         ),
     ] = "allowed"
     default_mem_per_cpu: Annotated[
-        Memory | None,
-        Meta(description="Memory per core of a job that requests none: Slurm's DefMemPerCPU."),
+        Memory | None, doc("Memory per core of a job that requests none: Slurm's DefMemPerCPU.")
     ] = None
     required: Annotated[
         tuple[Literal["partition", "account", "qos", "time", "mem", "constraint"], ...],
-        Meta(description="Keys that each job must have."),
+        doc("Keys that each job must have."),
     ] = ()
     directives: Directives = {}
     plugin_options: PluginOptions = {}
-    forbidden: Annotated[
-        dict[str, str], Meta(description="sbatch option -> why the site refuses it.")
-    ] = {}
+    forbidden: Annotated[dict[str, str], doc("sbatch option -> why the site refuses it.")] = {}
     launchers: Launchers
-    rendezvous: Annotated[Rendezvous, Meta(description="Rendezvous of the ranks.")] = Rendezvous()
-    network: Annotated[Network | None, Meta(description="The network between the nodes.")] = None
-    containers: Annotated[Containers | None, Meta(description="How the site runs images.")] = None
-    torch: Annotated[
-        Version | None, Meta(description="The site's torch, as text: '2.9'; a job's wins.")
-    ] = None
-    modules_purge: Annotated[bool, Meta(description="`module purge` before any load.")] = False
+    rendezvous: Annotated[Rendezvous, doc("Rendezvous of the ranks.")] = Rendezvous()
+    network: Annotated[Network | None, doc("The network between the nodes.")] = None
+    containers: Annotated[Containers | None, doc("How the site runs images.")] = None
+    torch: Annotated[Version | None, doc("The site's torch, as text: '2.9'; a job's wins.")] = None
+    modules_purge: Annotated[bool, doc("`module purge` before any load.")] = False
     modules_use: Annotated[
-        tuple[OneLine, ...], Meta(description="Folders for `module use`, in this order.")
+        tuple[OneLine, ...], doc("Folders for `module use`, in this order.")
     ] = ()
-    modules: Annotated[
-        tuple[Module, ...], Meta(description="Loaded in this order, before any setup line.")
-    ] = ()
-    setup: Annotated[
-        tuple[str, ...], Meta(description="Shell lines run once before the ranks.")
-    ] = ()
-    env: Annotated[dict[str, str | int | float], Meta(description="Variables for each job.")] = {}
-    env_why: Annotated[dict[str, str], Meta(description="Variable -> why the site sets it.")] = {}
+    modules: Annotated[tuple[Module, ...], doc("Loaded in this order, before any setup line.")] = ()
+    setup: Annotated[tuple[str, ...], doc("Shell lines run once before the ranks.")] = ()
+    env: Annotated[dict[str, str | int | float], doc("Variables for each job.")] = {}
+    env_why: Annotated[dict[str, str], doc("Variable -> why the site sets it.")] = {}
     env_blocks: Annotated[
-        tuple[EnvBlock, ...], Meta(description="More variables, each block for some jobs.")
+        tuple[EnvBlock, ...], doc("More variables, each block for some jobs.")
     ] = ()
-    storage: Annotated[dict[str, Storage], Meta(description="Name -> file system.")] = {}
-    internet: Annotated[Internet | None, Meta(description="Internet access of the nodes.")] = None
-    lifecycle: Annotated[Lifecycle | None, Meta(description="Actions of the site on jobs.")] = None
-    preflight: Annotated[
-        Preflight | None, Meta(description="Checks of the nodes before the ranks start.")
-    ] = None
-    tests: Annotated[Tests | None, Meta(description="Test results of the site.")] = None
+    storage: Annotated[dict[str, Storage], doc("Name -> file system.")] = {}
+    internet: Annotated[Internet | None, doc("Internet access of the nodes.")] = None
+    lifecycle: Annotated[Lifecycle | None, doc("Actions of the site on jobs.")] = None
+    preflight: Annotated[Preflight | None, doc("Checks of the nodes before the ranks start.")] = (
+        None
+    )
+    tests: Annotated[Tests | None, doc("Test results of the site.")] = None
 
 
 SourcedSite = Sourced[SiteProfile]
