@@ -178,7 +178,7 @@ def _torch(hardware: Hardware) -> Iterator[Line]:
 
 
 def _gpus(hardware: Hardware) -> Iterator[Line]:
-    from hpc_train.machine.infer_settings import gpu_order
+    from hpc_train.machine.hardware import gpu_order
     from hpc_train.plans.node_topology import nearest_nics
 
     near = {one.gpu: one for one in hardware.topology.gpus}
@@ -194,7 +194,7 @@ def _gpus(hardware: Hardware) -> Iterator[Line]:
 
 
 def _network(hardware: Hardware) -> Iterator[Line]:
-    from hpc_train.machine.infer_settings import guess
+    from hpc_train.machine.hardware import guess
 
     for link in hardware.links:
         if link.kind != "loopback" and not link.virtual:

@@ -11,8 +11,7 @@ from hpc_train.base.errors import ProbeError
 from hpc_train.base.finding import Finding, Severity, has_errors
 from hpc_train.base.value import Value
 from hpc_train.machine.draft_pbs import is_pbs
-from hpc_train.machine.hardware import Hardware
-from hpc_train.machine.infer_settings import usable
+from hpc_train.machine.hardware import Hardware, usable
 from hpc_train.machine.read_hardware import this_hardware
 from hpc_train.pbs.live_pbs import LivePbs, read_pbs
 from hpc_train.sagemaker.account_check import AccountCheck, check_account, uses_aws

@@ -10,8 +10,7 @@ import msgspec
 
 from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
-from hpc_train.machine.hardware import Hardware, Software
-from hpc_train.machine.infer_settings import Guess, gpu_order, guess
+from hpc_train.machine.hardware import Guess, Hardware, Software, gpu_order, guess
 from hpc_train.machine.probe_job import NodeKind, NodeShape, kinds_of, shape
 from hpc_train.plans.node_topology import nearest_nics
 from hpc_train.sites.partition import Arch

@@ -30,12 +30,7 @@ _TYPES: dict[FileKind, type] = {
     "defaults": Defaults,
 }
 # Names that a loader adds, so that an editor must not require them.
-_FILLED: dict[FileKind, tuple[str, ...]] = {
-    "job": ("name",),
-    "study": ("name",),
-    "site": (),
-    "defaults": (),
-}
+_FILLED: dict[FileKind, str] = {"job": "name", "study": "name"}
 # What a job file may also say in another type than its value has: (class, key) -> schema.
 _ALSO: dict[tuple[str, str], dict[str, Any]] = {
     ("JobSpec", "command"): {"type": "string", "examples": ["python train.py --epochs 5"]},
@@ -48,7 +43,7 @@ def json_schema(kind: FileKind) -> bytes:
     """Return the schema of a job, study or site file as JSON text."""
     schema = msgspec.json.schema(_TYPES[kind], schema_hook=_unit_schema)
     own = schema["$defs"][_TYPES[kind].__name__]
-    own["required"] = [key for key in own.get("required", ()) if key not in _FILLED[kind]]
+    own["required"] = [key for key in own.get("required", ()) if key != _FILLED.get(kind)]
     for (name, key), other in _ALSO.items():
         if name in schema["$defs"]:
             keys = schema["$defs"][name]["properties"]

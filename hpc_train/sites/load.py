@@ -243,10 +243,9 @@ def _options(site: SourcedSite) -> Mistakes:
     """Find options of Slurm that do not exist."""
     profile, known = site.value, sbatch_grammar().long
     plugins = profile.plugin_options
-    for name in plugins:
-        if name in known:
-            text = f"plugin_options: --{name} is an option of Slurm or pyxis"
-            yield Mistake(f"plugin_options.{name}", text, "leave it out")
+    for name in filter(known.__contains__, plugins):
+        text = f"plugin_options: --{name} is an option of Slurm or pyxis"
+        yield Mistake(f"plugin_options.{name}", text, "leave it out")
     for name, value in profile.directives.items():
         if problem := directive_problem(name, value, plugins):
             key = f"directives.{name}"
@@ -446,11 +445,6 @@ def _blocks(site: SourcedSite) -> Mistakes:
         key = f"env_blocks.{index}"
         if not block.env and not block.unset:
             yield Mistake(key, f"{key}: env or unset is required")
-        if block.already_set_by is not None and block.unset:
-            yield Mistake(f"{key}.unset", f"{key}.unset has no effect with already_set_by")
-        if block.separator != ":" and block.mode not in ("prepend", "append"):
-            text = f"{key}.separator has no effect with mode {block.mode}"
-            yield Mistake(f"{key}.separator", f"{text}; it belongs to prepend or append")
         for name, known in (("launcher", site.value.launchers.allowed), ("partition", partitions)):
             wanted = getattr(block.when, name) or ()
             for word in (wanted,) if isinstance(wanted, str) else wanted:

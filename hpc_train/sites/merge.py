@@ -121,9 +121,6 @@ def find(part: Part, key: str) -> tuple[Any, str]:
     return values, place
 
 
-LONGEST = 8
-
-
 def read_profile(path: Path) -> Part:
     """Read a profile and merge it with what it extends.
 
@@ -161,8 +158,6 @@ def _parent(name: str, chain: list[Path], child: Part) -> Path:
     """A profile may extend one with the same name further down the path, such as a shipped one."""
     place = child.origins["extends"]
     seen = set(map(without_links, chain))
-    if len(chain) > LONGEST:
-        raise SiteProfileError(f"{place}: extends: more than {LONGEST} files")
     candidates, own = list(files_named(name)), name == chain[-1].stem
     if own:
         candidates = _after(chain[-1], candidates)

@@ -10,7 +10,7 @@ from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.processes import Answer
 from hpc_train.base.registry import BUILT_IN
 from hpc_train.machine.draft_profile import Findings, draft
-from hpc_train.machine.infer_settings import gpu_order, guess
+from hpc_train.machine.hardware import gpu_order, guess
 from hpc_train.machine.probe_job import kinds, shape
 from hpc_train.machine.read_hardware import read_hardware
 from hpc_train.plans.launchers.base import find_launcher

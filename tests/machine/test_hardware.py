@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hpc_train.machine.hardware import Link
-from hpc_train.machine.infer_settings import gpu_order, guess, usable
+from hpc_train.machine.hardware import Link, gpu_order, guess, usable
 from hpc_train.machine.read_hardware import disks, links, read_hardware
 from hpc_train.machine.read_topology import nvidia_topology, rocm_gpus, rocm_topology
 from hpc_train.plans.node_topology import nearest_nics

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.machine.hardware import Gpu, Hardware, Link, Port
-from hpc_train.machine.infer_settings import gpu_order, guess, usable
+from hpc_train.machine.hardware import Gpu, Hardware, Link, Port, gpu_order, guess, usable
 from hpc_train.plans.node_topology import GpuPlace, NodeTopology, NumaNode, nearest_nics
 
 
