@@ -57,18 +57,19 @@ def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
 
 def _topology(*, as_json: bool) -> int:
     from hpc_train.cli.output import busy
-    from hpc_train.machine.read_hardware import this_topology
+    from hpc_train.machine.probe_script import TOPOLOGY
+    from hpc_train.machine.read_hardware import this_hardware
     from hpc_train.reports.topology_text import topology_lines
 
     with busy("reading the topology"):
-        topology, unread = this_topology()
+        found = this_hardware(only=TOPOLOGY)
     if as_json:
         import msgspec
 
-        answer = {"schema": 1, "topology": topology, "unread": unread}
+        answer = {"schema": 1, "topology": found.topology, "unread": found.unread}
         click.echo(msgspec.json.encode(answer))
         return 0
-    for line in (*topology_lines(topology), *unread):
+    for line in (*topology_lines(found.topology), *found.unread):
         click.echo(line)
     return 0
 

@@ -32,12 +32,10 @@ Address = ipaddress.IPv4Interface
 
 
 class HostFacts(Value, frozen=True, kw_only=True):
-    """What a host says of itself; `memory` in MiB, addresses with the length of their prefix."""
+    """What a host says of itself; addresses have the length of their prefix."""
 
     name: str
-    hostname: str
     cpus: int
-    memory: int
     arch: str
     gpus: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
@@ -49,9 +47,7 @@ def read_facts(name: str, lines: Sequence[tuple[str, str]], *, shared: bool) -> 
     one = dict(lines)
     return HostFacts(
         name=name,
-        hostname=one.get("hostname", ""),
         cpus=int(one.get("cpus", "1")),
-        memory=int(one.get("memory", "0")),
         arch=one.get("arch", ""),
         gpus=tuple(text for word, text in lines if word == "gpu"),
         addresses=tuple(text.split(" ")[0] for word, text in lines if word == "address"),

@@ -8,10 +8,12 @@ from typing import get_args
 
 import msgspec
 
+from hpc_train.base.registry import BUILT_IN
 from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
 from hpc_train.machine.hardware import Guess, Hardware, Software, gpu_order, guess
 from hpc_train.machine.probe_job import NodeKind, NodeShape, kinds_of, shape
+from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.node_topology import nearest_nics
 from hpc_train.sites.partition import Arch
 from hpc_train.sites.profile import SCHEMA
@@ -114,17 +116,12 @@ def _comment(words: str) -> str:
 
 
 class Findings(Value, frozen=True, kw_only=True):
-    """Input of a draft: the live cluster, the probed nodes, and the programs of this login node.
-
-    `launchers`: each launcher of hpctrain, with the program that must be on the PATH; empty if
-    the launcher is part of Slurm or of the Python environment of the user.
-    """
+    """Input of a draft: the live cluster, the probed nodes, and the programs of this login node."""
 
     name: str
     date: str
     cluster: Cluster
     hardware: Mapping[NodeShape, Hardware]
-    launchers: Mapping[str, str]
     programs: tuple[str, ...] = ()
     slurm_conf: str | None = None
 
@@ -170,8 +167,9 @@ def _head(findings: Findings, main: Hardware | None) -> Iterator[str]:
 
 def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
     programs = main.software.programs if main else findings.programs
-    there = [program for program in findings.launchers.values() if program in programs]
-    allowed = (name for name, needed in findings.launchers.items() if needed in ("", *there))
+    needed = launcher_programs()
+    there = [program for program in needed.values() if program in programs]
+    allowed = (name for name, program in needed.items() if program in ("", *there))
     where = f"on the PATH of {main.host}" if main else "on the PATH here; also on the nodes?"
     chosen = f"{GUESSED}: hpctrain's choice; which one does the site recommend?"
     yield line("default", "torchrun", chosen)
@@ -180,6 +178,14 @@ def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
     yield question("forbidden", "{mpirun: reason}", "which launchers does the site forbid?")
     yield from _mpi(findings.cluster.mpi)
     yield from known(openmpi=main.software.mpirun if main else "")
+
+
+def launcher_programs() -> dict[str, str]:
+    """Return each launcher with the program that must be on the PATH.
+
+    It is empty if the launcher is part of Slurm or of the Python environment of the user.
+    """
+    return {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
 
 
 def _mpi(mpi: Mpi) -> Iterator[str]:

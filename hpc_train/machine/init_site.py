@@ -13,12 +13,10 @@ from pathlib import Path
 
 from hpc_train.base.errors import HpcTrainError, ProbeError, SpecError
 from hpc_train.base.files import write_atomic
-from hpc_train.base.registry import BUILT_IN
 from hpc_train.base.value import Value
-from hpc_train.machine.draft_profile import Findings, draft
+from hpc_train.machine.draft_profile import Findings, draft, launcher_programs
 from hpc_train.machine.probe_job import Probed, ProbeJob, probe
 from hpc_train.machine.starter_job import starter_job
-from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.runs.json_files import cannot_write
 from hpc_train.sites.detection import find_scheduler
 from hpc_train.slurm.live_cluster import read_cluster
@@ -102,14 +100,12 @@ def init_site(options: InitOptions) -> Drafted:
     options.target(name)
     job = ProbeJob(partition=options.partition, options=options.srun, reach=options.reach)
     probed = probe(cluster, job) if options.probe else Probed(hardware={})
-    launchers = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
     findings = Findings(
         name=name,
         date=datetime.date.today().isoformat(),
         cluster=cluster,
         hardware=probed.hardware,
-        launchers=launchers,
-        programs=tuple(one for one in launchers.values() if one and shutil.which(one)),
+        programs=tuple(filter(shutil.which, filter(None, launcher_programs().values()))),
         slurm_conf=os.environ.get("SLURM_CONF"),
     )
     unread = [*cluster.unread, *probed.unread]

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from hpc_train.base.errors import SpecError
 from hpc_train.base.processes import whole
 from hpc_train.base.registry import BUILT_IN
-from hpc_train.base.value import Value
 
 MARK = "@@hpctrain"
 _HOST = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)(?::(?P<port>[0-9]{1,5}))?")
@@ -95,7 +95,7 @@ _SECTIONS = {
     "ompi_info": (20, _SLURM_OF_MPI),
     "torch": (90, f"python -c {shlex.quote(_TORCH)}"),
 }
-_ABSENT = 127
+ABSENT = 127
 _LATE = (124, 137)
 
 # Sections for a topology, beside those of _PLACES.
@@ -110,22 +110,22 @@ def probe_script(reach: str | None = None, only: Sequence[str] = ()) -> str:
     Raises:
         SpecError: `reach` is not HOST or HOST:PORT.
     """
-    sections = {name: one for name, one in _SECTIONS.items() if not only or name in only}
+    wanted = {name: one for name, one in _SECTIONS.items() if not only or name in only}
     if reach is not None:
         match = _HOST.fullmatch(reach)
         if match is None:
             raise SpecError(f"--reach {reach!r} is not HOST or HOST:PORT, e.g. example.org:443")
         port = match["port"] or "443"
-        sections["reach"] = (10, f"exec 3<>/dev/tcp/{match['host']}/{port} && echo yes")
+        wanted["reach"] = (10, f"exec 3<>/dev/tcp/{match['host']}/{port} && echo yes")
     lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin", f"{{{_PLACES}}} 2>/dev/null </dev/null"]
-    for name, (seconds, command) in sections.items():
+    for name, (seconds, command) in wanted.items():
         inside = f"timeout -k 2 {seconds} bash -c {shlex.quote(command)} 2> /dev/null < /dev/null"
         # The line break before the mark ends an unterminated last line.
         lines.append(f"printf '\\n{MARK} {name}\\n'; {inside}; printf '\\n{MARK} = %s\\n' $?")
     return "\n".join(lines) + "\nexit 0\n"
 
 
-class Section(Value, frozen=True, kw_only=True):
+class Section(NamedTuple):
     """The output of one program, and its exit code; None if the output is truncated."""
 
     text: str
@@ -138,28 +138,16 @@ class Section(Value, frozen=True, kw_only=True):
             return "the output is truncated"
         return "no output within the time limit" if self.returncode in _LATE else ""
 
-    @property
-    def absent(self) -> bool:
-        """Whether the program is not installed."""
-        return self.returncode == _ABSENT
-
 
 def sections(text: str) -> Mapping[str, Section]:
     """Return the sections by name; the output of login scripts is dropped."""
     found: dict[str, Section] = {}
-    name, lines = "", list[str]()
-    for line in text.splitlines():
-        if not line.startswith(f"{MARK} "):
-            lines.append(line)
-            continue
-        word = line.removeprefix(f"{MARK} ").strip()
-        if word.startswith("="):
-            code = word.removeprefix("=").strip()
-            found[name] = Section(text="\n".join(lines), returncode=whole(code))
+    _, *parts = re.split(rf"^{MARK} (.*)$", text, flags=re.MULTILINE)
+    name = ""
+    for word, body in zip(parts[::2], parts[1::2], strict=True):
+        if word.startswith("=") and name in found:
+            found[name] = found[name]._replace(returncode=whole(word.removeprefix("=").strip()))
         else:
-            name = word
-            found[name] = Section(text="")
-        lines = []
-    if name and found[name].returncode is None:
-        found[name] = Section(text="\n".join(lines))
+            name = word.strip()
+            found[name] = Section(text=body.strip("\n"))
     return found

@@ -24,44 +24,27 @@ from hpc_train.machine.hardware import (
     Software,
     Torch,
 )
-from hpc_train.machine.probe_script import TOPOLOGY, Section, probe_script, sections
+from hpc_train.machine.probe_script import ABSENT, Section, probe_script, sections
 from hpc_train.machine.read_topology import nvidia_gpus, processor, read_topology, rocm_gpus
-from hpc_train.plans.node_topology import NodeTopology
 
 _PATIENCE_S = 240.0
 # Programs that every Linux has; for others only invalid output is reported.
 _ALWAYS = ("cpus", "interfaces", "disks")
 
 
-def this_hardware(reach: str | None = None) -> Hardware:
-    """Inspect this machine.
+def this_hardware(reach: str | None = None, only: Sequence[str] = ()) -> Hardware:
+    """Inspect this machine; `reach` is a host to try, `only` are the sections of the script to run.
 
     Raises:
         ProbeError: there is no bash.
         SpecError: `reach` is not a host.
     """
-    return read_hardware(_run(probe_script(reach)))
-
-
-def this_topology() -> tuple[NodeTopology, tuple[str, ...]]:
-    """Return the topology of this machine, and what could not be read of it.
-
-    Raises:
-        ProbeError: there is no bash.
-    """
-    found = read_hardware(_run(probe_script(only=TOPOLOGY)), TOPOLOGY)
-    return found.topology, found.unread
-
-
-def _run(script: str) -> str:
-    kept = environment()
-    for name in ("SLURM_JOB_ID", "SLURM_CONF"):
-        if name in os.environ:
-            kept[name] = os.environ[name]
-    answer = answer_of(run(("bash", "-c", script), _PATIENCE_S, environment=kept))
+    here = {name: os.environ[name] for name in ("SLURM_JOB_ID", "SLURM_CONF") if name in os.environ}
+    command = ("bash", "-c", probe_script(reach, only))
+    answer = answer_of(run(command, _PATIENCE_S, environment=environment() | here))
     if answer.problem:
         raise ProbeError(f"bash: {answer.problem}")
-    return answer.text
+    return read_hardware(answer.text, only or _ALWAYS)
 
 
 def read_hardware(text: str, expected: Sequence[str] = _ALWAYS) -> Hardware:
@@ -107,7 +90,7 @@ def _unread(
     yield from (f"{name}: {one.problem}" for name, one in found.items() if one.problem)
     yield from (name for name in expected if name not in found)
     driver = found.get("nvidia")
-    if driver and not gpus and not driver.absent and not driver.problem:
+    if driver and not gpus and driver.returncode != ABSENT and not driver.problem:
         yield f"nvidia-smi: {printable((driver.text.strip().splitlines() or ['no answer'])[-1])}"
 
 

@@ -166,37 +166,24 @@ def nvidia_topology(text: str) -> GpuPaths:
             levels = dict(zip(peers, row, strict=False))
             if all(map(_is_level, levels.values())):
                 gpu, tail = int(match[1]), dict(zip(heads, row, strict=False))
-                places.append(_place_of_row(gpu, levels, legend, tail))
-                links += _links_of_row(gpu, levels)
+                cores, nics = tail.get("CPU Affinity", ""), []
+                for peer, level in levels.items():
+                    other = _GPU_COLUMN.fullmatch(peer)
+                    if other is None:
+                        nics.append((legend.get(peer, peer), level))
+                    # The matrix has each link twice.
+                    elif int(other[1]) > gpu and level != _SELF:
+                        links.append(_nvidia_link((gpu, int(other[1])), level))
+                cpus = cores if _CPUS.fullmatch(cores) else ""
+                numa = whole(tail.get("NUMA Affinity"))
+                places.append(GpuPlace(gpu=gpu, numa=numa, cpus=cpus, nics=tuple(nics)))
     return GpuPaths(places=tuple(places), links=tuple(links))
 
 
-def _place_of_row(
-    gpu: int, levels: dict[str, str], legend: dict[str, str], tail: dict[str, str]
-) -> GpuPlace:
-    cores = tail.get("CPU Affinity", "")
-    return GpuPlace(
-        gpu=gpu,
-        numa=whole(tail.get("NUMA Affinity")),
-        cpus=cores if _CPUS.fullmatch(cores) else "",
-        nics=tuple(
-            (legend.get(name, name), level)
-            for name, level in levels.items()
-            if not _GPU_COLUMN.fullmatch(name)
-        ),
-    )
-
-
-def _links_of_row(gpu: int, levels: dict[str, str]) -> list[GpuLink]:
-    """Return the links to GPUs of higher numbers; the matrix has each twice."""
-    found = []
-    for name, level in levels.items():
-        other = _GPU_COLUMN.fullmatch(name)
-        if other and int(other[1]) > gpu and level != _SELF:
-            bonded = _BONDED.fullmatch(level)
-            kind, count = (NVLINK, int(bonded[1])) if bonded else (level, 1)
-            found.append(GpuLink(gpus=(gpu, int(other[1])), kind=kind, count=count))
-    return found
+def _nvidia_link(pair: tuple[int, int], level: str) -> GpuLink:
+    if bonded := _BONDED.fullmatch(level):
+        return GpuLink(gpus=pair, kind=NVLINK, count=int(bonded[1]))
+    return GpuLink(gpus=pair, kind=level)
 
 
 def _cells(line: str) -> list[str]:

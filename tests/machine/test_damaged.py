@@ -8,18 +8,14 @@ import pytest
 
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.processes import Answer
-from hpc_train.base.registry import BUILT_IN
 from hpc_train.machine.draft_profile import Findings, draft
 from hpc_train.machine.hardware import gpu_order, guess
 from hpc_train.machine.probe_job import kinds, shape
 from hpc_train.machine.read_hardware import read_hardware
-from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.slurm.live_cluster import read_cluster
 from tests.machine.machines import CLUSTERS, SHAPES, Slurm, output
 
 DAMAGES = ("cut", "empty", "shuffled", "binary", "columns", "numbers")
-
-LAUNCHERS = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
 
 
 def damaged(text: str, how: str, chance: random.Random) -> str:
@@ -64,11 +60,7 @@ def test_a_cluster(name: str, how: str) -> None:
             assert failure.message and failure.hint
             continue
         hardware = {shape(one.nodes[0]): read_hardware(output("ls6")) for one in kinds(found)}
-        text = draft(
-            Findings(
-                name="x", date="2026-08-01", cluster=found, hardware=hardware, launchers=LAUNCHERS
-            )
-        )
+        text = draft(Findings(name="x", date="2026-08-01", cluster=found, hardware=hardware))
         assert text.isprintable() or all(c.isprintable() or c == "\n" for c in text)
 
 

@@ -12,18 +12,14 @@ from hpc_train.sites.load import load_site
 
 GPU1 = HostFacts(
     name="gpu1",
-    hostname="a",
     cpus=16,
-    memory=64000,
     arch="x86_64",
     gpus=("NVIDIA A100",) * 2,
     addresses=("93.184.216.34/24", "10.0.0.11/24"),
 )
 GPU2 = HostFacts(
     name="gpu2",
-    hostname="b",
     cpus=8,
-    memory=64000,
     arch="x86_64",
     gpus=("NVIDIA A100",) * 2,
     addresses=("203.0.113.9/24", "10.0.0.12/24"),
@@ -45,7 +41,7 @@ def test_the_draft_loads_with_the_network_that_all_have(tmp_path: Path) -> None:
 
 
 def test_without_a_common_network_the_address_is_a_question(tmp_path: Path) -> None:
-    alone = HostFacts(name="gpu2", hostname="b", cpus=8, memory=1, arch="x86_64", gpus=GPU1.gpus)
+    alone = HostFacts(name="gpu2", cpus=8, arch="x86_64", gpus=GPU1.gpus)
     text = draft_hosts("lab2", "2026-11-27", [GPU1, alone])
     assert "- {name: gpu2, gpus: 2}  # guessed: the ranks use its name" in text
     (tmp_path / "lab2.yaml").write_text(text)
@@ -59,14 +55,14 @@ def test_an_address_that_two_hosts_have_is_not_theirs() -> None:
     bridge = ("192.168.122.1/24", "10.0.0.11/24")
     other = ("192.168.122.1/24", "10.0.0.12/24")
     hosts = [
-        HostFacts(name=name, hostname=name, cpus=1, memory=1, arch="", addresses=own)
+        HostFacts(name=name, cpus=1, arch="", addresses=own)
         for name, own in (("gpu1", bridge), ("gpu2", other))
     ]
     assert common_addresses(hosts) == {"gpu1": "10.0.0.11", "gpu2": "10.0.0.12"}
 
 
 def test_machines_of_different_kinds_get_a_profile_each() -> None:
-    small = HostFacts(name="gpu3", hostname="c", cpus=8, memory=1, arch="x86_64")
+    small = HostFacts(name="gpu3", cpus=8, arch="x86_64")
     with pytest.raises(ProbeError, match="gpu3 has 0 GPUs and gpu1 has 2"):
         draft_hosts("lab2", "2026-11-27", [GPU1, small])
 

@@ -6,20 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.registry import BUILT_IN
 from hpc_train.base.units import Duration, Memory
 from hpc_train.jobs.override import Override
 from hpc_train.machine.draft_profile import Findings, draft
 from hpc_train.machine.probe_job import kinds, shape
 from hpc_train.machine.read_hardware import read_hardware
-from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.scripts.prepare import Request, prepare
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm.live_cluster import Cluster, read_cluster
 from tests.machine.machines import SHAPES, Slurm, output
-
-LAUNCHERS = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
 
 
 def findings(cluster: str, *machines: str) -> Findings:
@@ -31,9 +27,7 @@ def findings_of(live: Cluster, *machines: str) -> Findings:
         shape(kind.nodes[0]): read_hardware(output(name))
         for kind, name in zip(kinds(live), machines, strict=False)
     }
-    return Findings(
-        name="draft", date="2026-08-01", cluster=live, hardware=hardware, launchers=LAUNCHERS
-    )
+    return Findings(name="draft", date="2026-08-01", cluster=live, hardware=hardware)
 
 
 def loaded(content: str, folder: Path) -> SiteProfile:
