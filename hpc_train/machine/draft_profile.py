@@ -335,11 +335,11 @@ def _limits(cluster: Cluster, partition: LivePartition) -> Iterator[str]:
         min_nodes=least if 1 < least <= nodes else None,
     )
     yield line("max_time", longest) if longest else remark("no time limit")
-    # Other jobs share nodes only where Slurm allocates their parts.
-    shares = bool(partition.shared) and "cons" in cluster.limits.select
+    # Jobs share nodes only where Slurm allocates their parts.
+    known_to_share = partition.shared and "cons" in cluster.limits.select
     yield from known(
         default_time=default if default and (longest is None or default <= longest) else None,
-        shared=shares or (None if partition.shared in (None, True) else False),
+        shared=partition.shared if known_to_share or partition.shared is False else None,
     )
 
 

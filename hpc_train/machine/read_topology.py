@@ -23,14 +23,14 @@ from hpc_train.plans.node_topology import (
     cpu_numbers,
 )
 
-_NUMA = re.compile(r"NUMA node([0-9]{1,6}) CPU\(s\)")
 _CPUS = re.compile(r"[0-9]{1,6}[-,0-9]*")
 _PCI_BUS = re.compile(r"\A([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\Z")
 
 
 def processor(text: str) -> Processor | None:
     """Read the output of lscpu; None for any other text."""
-    fields = _lscpu(text)
+    pairs = (line.partition(":") for line in text.splitlines())
+    fields = {key.strip(): value.strip() for key, _, value in pairs}
     cpus = whole(fields.get("CPU(s)"))
     if cpus is None:
         return None
@@ -41,11 +41,6 @@ def processor(text: str) -> Processor | None:
         cores_per_socket=whole(fields.get("Core(s) per socket")),
         threads_per_core=whole(fields.get("Thread(s) per core")),
     )
-
-
-def _lscpu(text: str) -> dict[str, str]:
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def nvidia_gpus(text: str) -> tuple[Gpu, ...]:
@@ -201,7 +196,6 @@ def read_topology(host: str, gpus: Sequence[Gpu], found: Mapping[str, str]) -> N
     `found` are the texts of the sections.
     """
     numa = numa_nodes(found.get("numa", ""), found.get("sockets", ""))
-    numa = numa or _numa_of_lscpu(found.get("cpus", ""))
     devices = pci_devices(found.get("pci", ""), found.get("pci_roots", ""), numa)
     if len(numa) == 1:
         # The firmware need not name the only node.
@@ -235,15 +229,6 @@ def _place(
     nics = place.nics or tuple((nic.name, distance(own, nic)) for nic in adapters)
     numa = own.numa if place.numa is None else place.numa
     return msgspec.structs.replace(place, nics=nics, numa=numa)
-
-
-def _numa_of_lscpu(text: str) -> tuple[NumaNode, ...]:
-    found = {
-        int(match[1]): value
-        for key, value in _lscpu(text).items()
-        if (match := _NUMA.fullmatch(key)) and _CPUS.fullmatch(value)
-    }
-    return tuple(NumaNode(number=number, cpus=cpus) for number, cpus in sorted(found.items()))
 
 
 _DEVICES = "/sys/devices/"

@@ -10,7 +10,7 @@ from hpc_train.base.errors import HpcTrainError, PlanError
 from hpc_train.base.units import Duration, Memory
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import SourcedJob
-from hpc_train.machine.draft_profile import block, line, remark
+from hpc_train.machine.draft_profile import block, known, line, remark
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import QueueSlot, is_for_one_node, queue_slots, sample
 from hpc_train.sites.batch_system import find_batch_system
@@ -60,15 +60,15 @@ def _jobs(profile: SiteProfile) -> Iterator[SourcedJob]:
     """
     launcher = profile.launchers.default
     slots = list(queue_slots(profile))
+
+    def rank(pair: tuple[QueueSlot, SourcedJob]) -> tuple[bool, bool]:
+        partition, asked = pair[0].partition, pair[1].value.resources.gpus_per_node
+        return not partition.default, (asked or 0) < (partition.gpus_per_node or 0)
+
     for nodes in (1,) if is_for_one_node(launcher) else (_NODES, 1):
         jobs = [(slot, sample(slot, launcher, nodes=max(nodes, slot.least))) for slot in slots]
-        for slot, job in sorted(jobs, key=lambda pair: _rank(*pair)):
+        for slot, job in sorted(jobs, key=rank):
             yield _for_an_hour(slot, job, profile)
-
-
-def _rank(slot: QueueSlot, job: SourcedJob) -> tuple[bool, bool]:
-    gpus, asked = slot.partition.gpus_per_node, job.value.resources.gpus_per_node
-    return not slot.partition.default, (asked or 0) < (gpus or 0)
 
 
 def _for_an_hour(slot: QueueSlot, job: SourcedJob, profile: SiteProfile) -> SourcedJob:
@@ -155,8 +155,7 @@ def _resources(job: SourcedJob, profile: SiteProfile) -> Iterator[str]:
     if asked.cpus_per_task is not None:
         yield line("cpus_per_task", asked.cpus_per_task, _UNKNOWN)
     if asked.mem is not None:
-        known = asked.mem in [one.mem_per_node for one in profile.partitions]
-        note = "what a node has" if known else _UNKNOWN
-        yield line("mem", str(asked.mem), note)
-    if asked.time is not None:
-        yield line("time", asked.time)
+        stated = asked.mem in [one.mem_per_node for one in profile.partitions]
+        note = "what a node has" if stated else _UNKNOWN
+        yield line("mem", asked.mem, note)
+    yield from known(time=asked.time)

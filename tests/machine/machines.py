@@ -12,6 +12,7 @@ SECTIONS = {
     "nvidia": "gpus",
     "nvidia_topology": "topology",
     "cpus": "cpus",
+    "numa": "numa",
     "addresses": "addresses",
     "interfaces": "interfaces",
     "ports": "ports",
