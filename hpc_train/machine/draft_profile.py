@@ -237,11 +237,7 @@ def _network(main: Hardware | None, network: Guess | None) -> Iterator[str]:
         rows.append(line("interfaces", network.interfaces, f"{GUESSED}{others}"))
     if network.hcas:
         rows.append(line("hcas", network.hcas, f"{GUESSED}: those with an active port"))
-    for one in main.topology.gpus:
-        if names := nearest_nics(one):
-            rows.append(remark(f"nearest to GPU {one.gpu}: {', '.join(names)}"))
-    if main.gpus and main.gpus[0].vendor == "amd":
-        rows.append(line("gpus", "amd"))
+    rows += known(gpus="amd" if any(gpu.vendor == "amd" for gpu in main.gpus) else "")
     yield from block("network", rows)
 
 
@@ -249,11 +245,11 @@ def _around(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
     """Yield containers, modules, storage, internet access and requeue."""
     software = main.software if main else Software()
     runtimes = ("apptainer", "singularity", "podman-hpc", "shifter")
-    runtime = next((name for name in runtimes if name in software.programs), "")
-    if software.pyxis or runtime:
-        yield from block(
-            "containers", [line("runtime", "pyxis" if software.pyxis else runtime, GUESSED)]
-        )
+    there = (
+        ["pyxis"] if software.pyxis else [name for name in runtimes if name in software.programs]
+    )
+    if there:
+        yield from block("containers", [line("runtime", there[0], GUESSED)])
     elif main is None:
         ask = "which container runtime is on the nodes?"
         yield question("containers", "{runtime: apptainer}", ask)
@@ -264,12 +260,9 @@ def _around(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
         size = f"{GUESSED}: {disk.kind}, {disk.size_mib // 1024} GiB"
         rows = (line("path", disk.path, size), line("node_local", True))
         disks += block(f"node_local{number or ''}", rows)
-    ask = "which file systems can jobs use?"
-    yield from (
-        block("storage", disks)
-        if disks
-        else [question("storage", "{scratch: {path: $SCRATCH}}", ask)]
-    )
+    if not disks:
+        yield question("storage", "{scratch: {path: $SCRATCH}}", "which file systems can jobs use?")
+    yield from block("storage", disks)
     if main is not None and main.reached is not None:
         access = line("access", "yes" if main.reached else "no", "as found by the probe job")
         yield from block("internet", [access])

@@ -98,15 +98,18 @@ def rocm_gpus(text: str) -> tuple[Gpu, ...]:
 def rocm_topology(text: str) -> GpuPaths:
     """Read the JSON of `rocm-smi --showtopo`, which lists neither cores nor network adapters."""
     document = _rocm(text)
-    numa = {index: card.get("(Topology) Numa Node") for index, card in _cards(document)}
+    key = "(Topology) Numa Node"
+    numa = {index: whole(str(card[key])) for index, card in _cards(document) if key in card}
     said: dict[tuple[int, int], dict[str, str]] = {}
     system = document.get("system")
-    for key, value in system.items() if isinstance(system, dict) else ():
-        if match := _PAIR.fullmatch(key):
+    for name, value in system.items() if isinstance(system, dict) else ():
+        if match := _PAIR.fullmatch(name):
             said.setdefault((int(match[2]), int(match[3])), {})[match[1]] = str(value)
     return GpuPaths(
         places=tuple(
-            GpuPlace(gpu=gpu, numa=whole(str(node))) for gpu, node in numa.items() if node
+            GpuPlace(gpu=gpu, numa=whole(str(node)))
+            for gpu, node in numa.items()
+            if node is not None
         ),
         links=tuple(link for pair, words in sorted(said.items()) for link in _link(pair, words)),
     )

@@ -60,7 +60,7 @@ def load_site(named: str | Path, machine: Machine | None = None) -> SourcedSite:
     """
     path = named if isinstance(named, Path) else find_profile(named)
     whole = read_profile(path)
-    if isinstance(whole.values, dict) and whole.values.get("family") is True:
+    if whole.values.get("family") is True:
         raise SiteProfileError(
             f"{whole.origins['family']}: {path.stem} is a family, which only profiles can extend",
             f"write a profile with `extends: {path.stem}`, or: hpctrain site list",
