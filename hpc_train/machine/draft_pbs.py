@@ -57,15 +57,13 @@ def draft_pbs(name: str, date: str, pbs: LivePbs, programs: Collection[str]) -> 
 
 
 def _jobs(pbs: LivePbs) -> Iterator[str]:
-    rows = [
+    systems = {node.resources["system"] for node in pbs.nodes if "system" in node.resources}
+    chunk = "{system: " + min(systems, default="") + "}"
+    rows = (
         line("shape", "select", f"{GUESSED}: or flat, if the site's examples have no select"),
         question("project", "-P", "is a project -A, the default, or -P?"),
-    ]
-    systems = {node.resources["system"] for node in pbs.nodes if "system" in node.resources}
-    if systems:
-        rows.append(
-            question("chunk", f"{{system: {min(systems)}}}", "does select name the system?")
-        )
+        *([question("chunk", chunk, "does select name the system?")] if systems else []),
+    )
     yield from block("pbs", rows)
     yield question("account", "{required: true}", "must a job name a project?")
     files = pbs.available.get("valid_filesystems")
@@ -105,9 +103,6 @@ def _queue(pbs: LivePbs, queue: PbsQueue) -> Iterator[str]:
         description=f"routes jobs to {targets}" if targets else "",
     )
     yield from _limits(queue_limits(pbs, queue))
-    cores = queue.most.get("ncpus")
-    if cores:
-        yield remark(f"at most {cores} cores of a job")
     yield from _nodes(all_nodes(pbs, queue), without_gpus=queue.most.get("ngpus") == "0")
 
 

@@ -44,7 +44,7 @@ class InitOptions(Value, frozen=True, kw_only=True):
             SpecError: it is not valid, or its file exists.
         """
         name = self.name or (self.output.stem if self.output else "")
-        if name or self.name is not None:
+        if name:
             self.target(name)
         return name
 

@@ -180,14 +180,12 @@ def _launchers(site: SourcedSite) -> Mistakes:
             yield Mistake(f"launchers.allowed.{index}", text, hint)
         if name in launchers.forbidden:
             yield Mistake(f"launchers.forbidden.{name}", f"{name} is allowed and forbidden")
-    said = [f"forbidden.{name}" for name in launchers.forbidden]
-    said += [f"warned.{name}" for name in launchers.warned]
-    for key in said:
-        name = key.partition(".")[2]
+    said = [(key, name) for key in ("forbidden", "warned") for name in getattr(launchers, key)]
+    for key, name in said:
         # The search for plug-ins costs more than everything else in a profile.
         if name not in (*BUILT_IN["launchers"], *_FOREIGN):
             known = (*names("launchers"), *_FOREIGN)
-            yield from _unknown(f"launchers.{key}", "launcher", name, known)
+            yield from _unknown(f"launchers.{key}.{name}", "launcher", name, known)
 
 
 def _variables(site: SourcedSite) -> Mistakes:
