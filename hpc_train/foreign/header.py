@@ -1,29 +1,25 @@
-"""The header of a foreign table -> the meaning of its columns, the scaling and names of runs."""
+"""The header of a foreign table -> whether it is one of results, and the meaning of its columns."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence, Set
-from pathlib import Path
-from typing import Literal, NamedTuple, get_args
-
-import msgspec
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import UNITS
-from hpc_train.foreign.csv_table import ResultTable, plain_headings
-from hpc_train.foreign.workbook import sheet_of
-from hpc_train.jobs.study import Scaling
 from hpc_train.logs import record as vocabulary
-from hpc_train.runs.expected_runs import ExpectedRun
 
-# Each unknown name is compared with all known ones, and is named in the report.
-_MOST_COLUMNS = 1000
+PREFIXED = re.compile(r"(metrics|summary|params|config|tags)[./](.+)", re.IGNORECASE)
+# The columns that the page of a project of Weights & Biases always exports.
+_OF_PROJECT = frozenset({"name", "state", "created", "runtime"})
+_WALL = "wall_s"
+# A row for each step of one run.
+_OF_HISTORY = frozenset({"_step", "step", "epoch"})
+_MEASURES = frozenset({*vocabulary.MEASURES, *vocabulary.ASSUMED})
+RESULT_COLUMNS = frozenset({*vocabulary.RESULTS, *vocabulary.RATES_PER_GPU})
 ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run", "spread", "count"]
 STEPS_PER_SECOND = "steps/s"
-_ALLOWED = (
-    f"allowed: {', '.join(vocabulary.KNOWN)}; a new axis needs a name that is not similar to these"
-)
 
 
 class TableColumn(NamedTuple):
@@ -39,26 +35,63 @@ class TableColumn(NamedTuple):
     assumed: str = ""
 
 
-def columns(table: ResultTable) -> tuple[TableColumn, ...]:
+def plain_headings(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the headings without prefixes, empty for a column that states nothing of a run.
+
+    A metric of a tracker that hpctrain does not know is a result, and no axis.
+    """
+    plain = [_plain(name.strip()) for name in names]
+    if _OF_PROJECT.issubset(word.lower() for word in plain):
+        words = {"runtime": _WALL, _WALL: ""}
+        plain = [words.get(word.lower(), "" if "/" in word else word) for word in plain]
+    return tuple(plain)
+
+
+def _plain(name: str) -> str:
+    if name.startswith("_"):
+        return _WALL if name == "_runtime" else ""
+    match = PREFIXED.fullmatch(name)
+    if match is None:
+        return name
+    kind, rest = match[1].lower(), match[2].strip()
+    known = vocabulary.plain_name(rest)
+    is_setting = kind in ("params", "config")
+    is_known = known in vocabulary.KNOWN or known in vocabulary.ASSUMED
+    return rest if is_setting or (kind != "tags" and is_known) else ""
+
+
+def names_a_result(names: Sequence[str], *, sized: bool = False) -> bool:
+    """Whether a header is that of a table of results: it names a size or a result of a job.
+
+    `sized`: it must name both, as only the first row of a table without a header can tell. A log
+    with a row for each step or epoch is none, unless it states a size.
+    """
+    plain = set(map(vocabulary.plain_name, plain_headings(names)))
+    has_size = not plain.isdisjoint(vocabulary.SIZES)
+    if not has_size and not _OF_HISTORY.isdisjoint(name.strip().lower() for name in names):
+        return False
+    if sized:
+        return has_size and not plain.isdisjoint({*RESULT_COLUMNS, *vocabulary.ASSUMED})
+    known = (*vocabulary.SIZES, *vocabulary.RESULTS)
+    return any(
+        n in known or n in vocabulary.ASSUMED or vocabulary.misspelt(n, known) for n in plain
+    )
+
+
+def columns(written: Sequence[str], where: str) -> tuple[TableColumn, ...]:
     """Return the meaning of each column; an unknown name is an axis.
 
     Raises:
         LogParseError: a name is misspelt or duplicate, or no column has a size or a result.
     """
-    where = f"{table.path}:{table.line}"
-    if len(table.names) > _MOST_COLUMNS:
-        raise LogParseError(
-            f"{where}: {len(table.names)} columns, at most {_MOST_COLUMNS}",
-            "keep those of sizes, results and settings",
-        )
-    if step := next((n for n in table.names if n.strip().lower() in ("step", "epoch")), ""):
+    if step := next((n for n in written if n.strip().lower() in ("step", "epoch")), ""):
         raise LogParseError(
             f"{where}: a table has one row for each job; the column {step!r} numbers the steps of "
             "a job",
             "state one mean of each job, without the warm-up, and call the column `steps` or "
             "`epochs` if it is the number of all steps or epochs",
         )
-    names = plain_headings(table.names)
+    names = plain_headings(written)
     words = frozenset(map(vocabulary.plain_name, names))
     found = [_column("" if _is_needless(name, words) else name, where) for name in names]
     # One loss and one accuracy: that of this name, else the first.
@@ -68,27 +101,42 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
         for place in places:
             if place != kept and names[place] != names[kept]:
                 found[place] = TableColumn("unused", names[place])
-    if not any(column.name in (*vocabulary.RESULTS, *vocabulary.RATES_PER_GPU) for column in found):
-        found = list(map(_as_training, found, table.names))
-    positions: dict[str, int] = {}
-    for place, (column, name) in enumerate(zip(found, table.names, strict=True)):
-        first = table.names[positions.setdefault(column.name, place)]
-        if column.name and positions[column.name] != place:
-            both = repr(name) if first == name else f"{first!r} as {name!r}"
-            raise LogParseError(f"{where}: duplicate column {both}; keep one of them")
-    _check_enough(found, table.names, where)
+    if not any(column.name in RESULT_COLUMNS for column in found):
+        found = list(map(_as_training, found, written))
+    _check(found, written, where)
     return tuple(found)
 
 
 def _as_training(column: TableColumn, name: str) -> TableColumn:
     """Return the column; the whole job is the training, if nothing else was measured."""
-    if column.name not in ("wall_s", "elapsed", "duration"):
+    if column.name not in (_WALL, "elapsed", "duration"):
         return column
     assumed = f"{name!r} as the time to train"
     return column._replace(kind="measure", name="time_to_train", assumed=assumed)
 
 
-def _is_needless(name: str, words: Set[str]) -> bool:
+def _check(found: Sequence[TableColumn], written: Sequence[str], where: str) -> None:
+    positions: dict[str, int] = {}
+    for place, (column, name) in enumerate(zip(found, written, strict=True)):
+        first = written[positions.setdefault(column.name, place)]
+        if column.name and positions[column.name] != place:
+            both = repr(name) if first == name else f"{first!r} as {name!r}"
+            raise LogParseError(f"{where}: duplicate column {both}; keep one of them")
+    shown = ", ".join(written)
+    if not any(column.kind == "size" for column in found):
+        raise LogParseError(
+            f"{where}: no column of a size; the columns are {shown}",
+            f"add nodes and gpus_per_node, or others of: {', '.join(vocabulary.SIZES)}",
+        )
+    if not any(column.name in RESULT_COLUMNS for column in found):
+        near = next(filter(None, (nearest(name, vocabulary.RESULTS) for name in written)), "")
+        raise LogParseError(
+            f"{where}: no column of a measurement{near}; the columns are {shown}",
+            f"add one of: {', '.join(vocabulary.RESULTS)} (times in seconds, rates over all ranks)",
+        )
+
+
+def _is_needless(name: str, words: frozenset[str]) -> bool:
     """Whether a heading is ambiguous, and another column states one of its meanings.
 
     `runtime_min` is in minutes, unless there is `runtime_max` as well.
@@ -97,21 +145,6 @@ def _is_needless(name: str, words: Set[str]) -> bool:
     word = vocabulary.plain_name(name)
     of_steps = word in vocabulary.RATES_OF_STEPS and "step_time" in words
     return extreme or of_steps or not words.isdisjoint(vocabulary.UNAMBIGUOUS.get(word, ()))
-
-
-def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: str) -> None:
-    names = ", ".join(written)
-    if not any(column.kind == "size" for column in found):
-        raise LogParseError(
-            f"{where}: no column of a size; the columns are {names}",
-            f"add nodes and gpus_per_node, or others of: {', '.join(vocabulary.SIZES)}",
-        )
-    if not any(column.name in (*vocabulary.RESULTS, *vocabulary.RATES_PER_GPU) for column in found):
-        near = next(filter(None, (nearest(name, vocabulary.RESULTS) for name in written)), "")
-        raise LogParseError(
-            f"{where}: no column of a measurement{near}; the columns are {names}",
-            f"add one of: {', '.join(vocabulary.RESULTS)} (times in seconds, rates over all ranks)",
-        )
 
 
 def _column(name: str, where: str) -> TableColumn:
@@ -125,26 +158,26 @@ def _column(name: str, where: str) -> TableColumn:
         assumed = f"{name!r} as steps/s of the whole job"
         return TableColumn("measure", "step_time", 1.0, STEPS_PER_SECOND, assumed)
     measure, _, ending = word.rpartition("_")
-    of_measure = vocabulary.plain_name(measure) in (*vocabulary.MEASURES, *vocabulary.ASSUMED)
-    if word in vocabulary.SPREADS or (ending in vocabulary.SPREADS and of_measure):
+    # A statistic stands alone, or after the name of its measurement.
+    statistic = ending if vocabulary.plain_name(measure) in _MEASURES else word
+    if statistic in vocabulary.SPREADS:
         return TableColumn("spread", word)
-    if word in vocabulary.COUNTS or (ending in vocabulary.COUNTS and of_measure):
+    if statistic in vocabulary.COUNTS:
         return TableColumn("count", word)
-    if ending in vocabulary.EXTREMES and of_measure:
+    if statistic != word and statistic in vocabulary.EXTREMES:
         return TableColumn("unused", word)
     bare = vocabulary.plain_name(name.replace("(", "[").partition("[")[0])
-    if (
-        word not in vocabulary.KNOWN
-        and bare in (*vocabulary.MEASURES, *vocabulary.ASSUMED)
-        and bare != vocabulary.plain_name(name)
-    ):
+    if word not in vocabulary.KNOWN and bare in _MEASURES and bare != vocabulary.plain_name(name):
         bare, _ = vocabulary.ASSUMED.get(bare, (bare, ""))
         ours = UNITS[vocabulary.PER_GPU.get(bare, bare)]
         known = ", ".join(vocabulary.FACTORS.get(ours, {ours: 1}))
         raise LogParseError(f"{where}: {name!r}: {bare} is in {ours}", f"allowed units: {known}")
-    meant = vocabulary.misspelt(word, vocabulary.KNOWN)
-    if meant:
-        raise LogParseError(f"{where}: unknown column {name!r}; did you mean {meant!r}?", _ALLOWED)
+    if meant := vocabulary.misspelt(word, vocabulary.KNOWN):
+        raise LogParseError(
+            f"{where}: unknown column {name!r}; did you mean {meant!r}?",
+            f"allowed: {', '.join(vocabulary.KNOWN)}; a new axis needs a name that is not similar "
+            "to these",
+        )
     return TableColumn(kind_of(word), word, factor, unit)
 
 
@@ -159,80 +192,3 @@ def kind_of(word: str) -> ColumnKind:
     if word in vocabulary.CONDITIONS:
         return "condition"
     return "unused" if word in vocabulary.UNUSED or not word else "axis"
-
-
-LABEL = "scaling"
-_WORDS: tuple[Scaling, ...] = get_args(Scaling)
-
-
-def with_scaling(axes: dict[str, str]) -> dict[str, str]:
-    """Return the axes of a row, with a validated scaling.
-
-    Raises:
-        ValueError: the scaling is not a known one.
-    """
-    if LABEL not in axes:
-        return axes
-    word = axes[LABEL].lower().removesuffix(" scaling")
-    if word not in _WORDS:
-        near = nearest(word, _WORDS)
-        raise ValueError(
-            f"{axes[LABEL]!r} is not a scaling{near}; allowed: {', '.join(_WORDS)}, or empty"
-        )
-    return {**axes, LABEL: word}
-
-
-def declared_scaling(runs: Sequence[ExpectedRun]) -> tuple[list[ExpectedRun], Scaling | None]:
-    """Return the scaling that all runs declare; if they declare two, each is a series."""
-    regimes = {run.axes.get(LABEL) for run in runs} - {None}
-    if len(regimes) != 1:
-        return list(runs), None
-    return [
-        msgspec.structs.replace(run, axes={n: v for n, v in run.axes.items() if n != LABEL})
-        for run in runs
-    ], regimes.pop()
-
-
-# Columns that only tell jobs with equal names or results apart.
-REPETITION = ("repetition", "rep")
-
-
-def table_names(paths: Sequence[Path]) -> list[str]:
-    """Return the names of tables: those of their files, and of the sheets of one workbook."""
-    split = [sheet_of(path) for path in paths]
-    stems = [file.stem for file, _ in split]
-    return [
-        f"{stem}:{sheet}" if sheet and stems.count(stem) > 1 else stem
-        for stem, (_, sheet) in zip(stems, split, strict=True)
-    ]
-
-
-def run_names(
-    table: ResultTable,
-    stated: Sequence[str | None],
-    before: str,
-    others: Sequence[Mapping[str, str]],
-) -> list[str]:
-    """Return the name of each row, after `before`; `stated` are the cells of the column `run`.
-
-    Rows with one name are distinguished by a column `repetition` among the `others`: `a-r1`,
-    `a-r2` for two rows `a`, as runs of a study are called.
-
-    Raises:
-        LogParseError: two rows have one name.
-    """
-    names = [f"{before}{name or f'row {row}'}" for row, name in enumerate(stated, start=1)]
-    counts = Counter(names)
-    first: dict[str, int] = {}
-    for row, (name, cells) in enumerate(zip(names, others, strict=True)):
-        stated_numbers = [text for n, text in cells.items() if n.strip().lower() in REPETITION]
-        if counts[name] > 1 and stated_numbers:
-            names[row] = f"{name}-r{stated_numbers[0]}"
-    for row, name in enumerate(names):
-        if first.setdefault(name, row) != row:
-            raise LogParseError(
-                f"{table.where(row)}: a second run called {name!r}; the first is "
-                f"{table.where(first[name])}",
-                "give each row another name, or add a column `repetition`",
-            )
-    return names

@@ -112,12 +112,11 @@ def has_records(path: Path) -> bool:
     return bool(names & {"metric", "parser"})
 
 
-def read_texts(path: Path) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def read_texts(path: Path) -> list[tuple[str, ...]]:
     """Return the names of the columns of any Parquet file, and the cells of its rows as text.
 
     Raises:
-        MissingExtraError: pyarrow is not installed. ReportError: it cannot be read, has no rows, or
-            a column of lists or other nested values.
+        MissingExtraError: pyarrow is not installed. ReportError: it cannot be read.
     """
     arrow, parquet = _pyarrow("use a CSV file")
     try:
@@ -125,20 +124,12 @@ def read_texts(path: Path) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
             table = file.read()
     except (arrow.ArrowException, OSError) as error:
         raise ReportError(f"{path}: cannot be read as Parquet: {_first_line(error)}") from None
-    nested = [field.name for field in table.schema if arrow.types.is_nested(field.type)]
-    if nested:
-        raise ReportError(f"{path}: the column {nested[0]!r} has lists or objects", "leave it out")
-    if not table.num_rows:
-        raise ReportError(f"{path}: no row in it", "one row for each job")
-    cells = (map(_text, column.to_pylist()) for column in table.columns)
-    return tuple(table.column_names), list(zip(*cells, strict=True))
-
-
-def _text(cell: object) -> str:
-    """Return a cell as text; a missing value of pandas is NaN."""
-    if cell is None or cell != cell:
-        return ""
-    return str(cell).strip()
+    # A missing value of pandas is NaN.
+    cells = (
+        ["" if cell is None or cell != cell else str(cell) for cell in column.to_pylist()]
+        for column in table.columns
+    )
+    return [tuple(table.column_names), *zip(*cells, strict=True)]
 
 
 def _first_line(error: Exception) -> str:

@@ -4,38 +4,34 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import partial
 from itertools import chain, islice
 from math import isfinite
+from pathlib import Path
 from statistics import NormalDist, stdev
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, get_args
 
 import msgspec
 
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import RATE_RECORDS, UNITS
-from hpc_train.foreign.csv_table import PREFIXED, ResultTable
+from hpc_train.foreign.csv_table import ResultTable
 from hpc_train.foreign.header import (
-    LABEL,
-    REPETITION,
+    PREFIXED,
+    RESULT_COLUMNS,
     STEPS_PER_SECOND,
     TableColumn,
     columns,
-    declared_scaling,
-    run_names,
-    table_names,
-    with_scaling,
 )
-from hpc_train.foreign.workbook import sheet_of
-from hpc_train.jobs.study import Warmup
+from hpc_train.foreign.table_file import sheet_of
+from hpc_train.jobs.study import Scaling, Warmup
 from hpc_train.logs.record import (
     BATCH,
     FRACTIONS,
     PER_GPU,
-    RATES_PER_GPU,
-    RESULTS,
+    STATES,
     Record,
     Scope,
     complete_sizes,
@@ -45,44 +41,48 @@ from hpc_train.logs.record import (
 from hpc_train.runs.expected_runs import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.runs.run import JobState
 
-_T = TypeVar("_T")
 # As a log reader calls a loss that is NaN.
 _LOST = "not_finite"
 _STARTED = ("started", "start_time", "start", "created", "timestamp")
 _MILLISECONDS = 1e11
-_PERCENT = 100
 # A row that sums up more is one value.
 _MOST_RUNS = 1000
+_SCALING = "scaling"
+# Columns that only tell jobs with equal names or results apart.
+_REPETITION = ("repetition", "rep")
 
 
-class _Row(NamedTuple):
-    """The cells of a row by their column: texts, whole numbers, values, spreads, and words.
+@dataclass
+class _Row:
+    """The cells of a row; `texts` are those that are no numbers, by kind and name of their column.
 
-    `words` are in cells of measurements: `OOM`, `NaN`.
+    `words` are in cells of measurements: `OOM`, `NaN`. `spreads` are in the unit of the column of
+    the mean. `runs` are the values of each run that the row sums up.
     """
 
     place: str
-    texts: dict[TableColumn, str]
-    counts: dict[str, int]
-    values: dict[str, float]
-    spreads: dict[str, float]
-    words: dict[str, str]
-    results: list[TableColumn]
+    texts: dict[tuple[str, str], str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    wall_s: float | None = None
+    restarts: int = 0
+    count: int = 0
+    spreads: dict[str, float] = field(default_factory=dict)
+    runs: Sequence[Mapping[str, float]] = ()
+
+    @property
+    def has_result(self) -> bool:
+        """Whether it has a time or a rate."""
+        return not self.values.keys().isdisjoint(RESULT_COLUMNS)
 
     def of(self, kind: str) -> dict[str, str]:
         """Return the texts of the columns of a kind, by name."""
-        return {column.name: text for column, text in self.texts.items() if column.kind == kind}
-
-    def parsed(self, name: str, read: Callable[[], _T]) -> _T:
-        """Return the parsed value, or raise an error with its place."""
-        try:
-            return read()
-        except ValueError as wrong:
-            raise LogParseError(f"{self.place}: {name}: {wrong}", "correct this cell") from None
+        return {name: text for (own, name), text in self.texts.items() if own == kind}
 
 
 class _TableRuns(NamedTuple):
-    """The runs of one table, with names, their measurements, what they hold, and notes.
+    """The runs of one table, their measurements, and notes.
 
     `contents` are the place of each row with a result, and what two rows of one job share.
     `assumed` is how something is read that may mean something else.
@@ -91,15 +91,14 @@ class _TableRuns(NamedTuple):
     runs: list[ExpectedRun]
     records: list[Record]
     contents: list[tuple[str, object]]
-    notes: tuple[str, ...]
+    notes: list[str]
     assumed: list[str]
 
 
 def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Record]]:
     """Return the runs of tables, one per row, and their measurements.
 
-    samples_per_second = global_batch_size / step_time if only these two are given. Runs of several
-    tables are distinguished by the names of the tables.
+    Runs of several tables are distinguished by the names of the tables.
 
     Raises:
         LogParseError: a table, a column or a cell is invalid, with its place.
@@ -114,74 +113,78 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
                 f"{place}: the same row as {first[contents]}: one job, not two repetitions",
                 "remove it or, if they are two jobs, distinguish them by a column `repetition`",
             )
-    runs, scaling = declared_scaling([run for one in parts for run in one.runs])
-    notes = tuple(chain.from_iterable(one.notes for one in parts))
+    runs = [run for one in parts for run in one.runs]
+    scalings = {run.axes.get(_SCALING) for run in runs} - {None}
+    scaling = scalings.pop() if len(scalings) == 1 else None
     counts: Counter[str] = Counter()
     for number, run in enumerate(runs):
+        # A scaling that all runs declare makes no series.
+        axes = {n: v for n, v in run.axes.items() if not (scaling and n == _SCALING)}
         # Runs of one size with the same axes and conditions are numbered in order.
-        key = repr((sorted(run.sizes.items()), run.axes, run.conditions))
+        key = repr((sorted(run.sizes.items()), axes, run.conditions))
         counts[key] += 1
-        runs[number] = msgspec.structs.replace(run, repetition=counts[key])
-    stem = sheet_of(tables[0].path)[0].stem
-    study = undeclared(stem, tuple(runs), Warmup(steps=0), notes)
-    records = [record for one in parts for record in one.records]
+        runs[number] = msgspec.structs.replace(run, axes=axes, repetition=counts[key])
+    notes = tuple(chain.from_iterable(one.notes for one in parts))
+    study = undeclared(sheet_of(tables[0].path)[0].stem, tuple(runs), Warmup(steps=0), notes)
     assumed = dict.fromkeys(chain.from_iterable(one.assumed for one in parts))
     said = f"reading {', '.join(assumed)}" if assumed else ""
-    return msgspec.structs.replace(study, scaling=scaling, assumed=said), records
+    study = msgspec.structs.replace(study, scaling=scaling, assumed=said)
+    return study, [record for one in parts for record in one.records]
+
+
+def table_names(paths: Sequence[Path]) -> list[str]:
+    """Return the names of tables: those of their files, and of the sheets of one workbook."""
+    split = [sheet_of(path) for path in paths]
+    stems = [file.stem for file, _ in split]
+    return [
+        f"{stem}:{sheet}" if sheet and stems.count(stem) > 1 else stem
+        for stem, (_, sheet) in zip(stems, split, strict=True)
+    ]
 
 
 def _of_table(table: ResultTable, before: str) -> _TableRuns:
-    meanings = columns(table)
+    meanings = columns(table.names, f"{table.path}:{table.line}")
     table, assumed = _with_points(table, meanings)
-    meanings = _without_results(table, meanings)
+    meanings = _settings_and_fractions(table, meanings)
     rows = [_row(table, meanings, place) for place in range(len(table.rows))]
-    stated = [row.of("run").get("run") for row in rows]
-    names = run_names(table, stated, before, [row.of("unused") for row in rows])
-    runs = list(map(_run, rows, names))
-    contents: list[tuple[str, object]] = []
-    for row, run in zip(rows, runs, strict=True):
-        # Digits in which the values of one job agree, whatever their unit.
-        values = frozenset((name, f"{value:.11e}") for name, value in row.values.items())
-        if row.results:
-            own = (values, frozenset(run.sizes.items()), frozenset(row.texts.items()))
-            contents.append((row.place, own))
-    of_rows = list(map(_summed_up, rows))
-    numbered = [
-        (place, values, msgspec.structs.replace(run, run_id=f"{run.run_id}-r{number}"))
-        if len(every) > 1
-        else (place, values, run)
-        for place, (run, every) in enumerate(zip(runs, of_rows, strict=True))
-        for number, values in enumerate(every, start=1)
+    found = _TableRuns([], [], [], _notes(table, meanings, rows), assumed)
+    for row, (line, _), name in zip(rows, table.rows, _names(rows, before), strict=True):
+        run = _run(row, name)
+        if row.has_result:
+            # Digits in which the values of one job agree, whatever their unit.
+            values = frozenset((name, f"{value:.11e}") for name, value in row.values.items())
+            own = (values, frozenset(run.sizes.items()), row.wall_s, frozenset(row.texts.items()))
+            found.contents.append((row.place, own))
+        for number, of_run in enumerate(row.runs, start=1):
+            if len(row.runs) > 1:
+                run = msgspec.structs.replace(run, run_id=f"{name}-r{number}")
+            found.runs.append(run)
+            found.records.extend(_records(str(table.path), line, of_run, run))
+    return found
+
+
+def _names(rows: Sequence[_Row], before: str) -> list[str]:
+    """Return the name of each row, after `before`.
+
+    Rows with one name are distinguished by a column `repetition`: `a-r1`, `a-r2` for two rows `a`,
+    as runs of a study are called.
+    """
+    names = [
+        f"{before}{row.texts.get(('run', 'run')) or f'row {number}'}"
+        for number, row in enumerate(rows, start=1)
     ]
-    records = list(chain.from_iterable(_records(table, *one) for one in numbered))
-    notes = [*table_notes(table, meanings, rows), *_unused_cells(rows, runs)]
-    if len(numbered) > len(rows):
-        counts = sorted({text for row in rows for text in row.of("count").values()}, key=float)
-        said = " or ".join(counts[:: max(1, len(counts) - 1)])
-        notes.append(
-            f"{table.path}: a row is the mean and the spread of its {said} runs, which "
-            "are taken as normally distributed."
-        )
-    return _TableRuns([run for _, _, run in numbered], records, contents, tuple(notes), assumed)
-
-
-def _unused_cells(rows: Sequence[_Row], runs: Sequence[ExpectedRun]) -> Iterator[str]:
-    """Yield an example of each kind of cell that is not used."""
-    found: dict[str, str] = {}
-    for row, run in zip(rows, runs, strict=True):
-        for name, word in islice(row.words.items(), 1) if run.state == OK else ():
-            text = f"{row.place}: {name}: {word!r} is not a number, and counts as empty."
-            found.setdefault("words", text)
-        if (begun := _start(row)) and run.started is None:
-            text = f"{row.place}: {begun!r} is not a time at which a job started, and not used."
-            found.setdefault("start", text)
-        if (row.spreads or row.of("spread")) and not row.of("count"):
-            text = (
-                f"{row.place}: the spread is not used, because nothing states the number of runs: "
-                "add a column `n`."
+    counts = Counter(names)
+    first: dict[str, str] = {}
+    for number, (row, name) in enumerate(zip(rows, names, strict=True)):
+        other = row.of("unused")
+        if counts[name] > 1 and (told := [other[n] for n in _REPETITION if n in other]):
+            names[number] = name = f"{name}-r{told[0]}"
+        if first.setdefault(name, row.place) != row.place:
+            raise LogParseError(
+                f"{row.place}: a second run called {name!r}; the first is {first[name]}",
+                "give each row another name, or add a column `repetition`",
             )
-            found.setdefault("spread", text)
-    yield from (found[kind] for kind in ("words", "start", "spread") if kind in found)
+    return names
 
 
 # What a comma or a dot is part of; and the separators of thousands that are nothing else.
@@ -198,40 +201,44 @@ def _with_points(
         LogParseError: one comma is decimal, and another one separates thousands.
     """
     numeric = [
-        column.kind in ("size", "measure", "spread", "count") or column.name == "wall_s"
-        for column in meanings
+        place
+        for place, column in enumerate(meanings)
+        if column.kind in ("size", "measure", "spread", "count") or column.name == "wall_s"
     ]
-    times = [(UNITS.get(c.name) == "s" and not c.unit) or c.name == "wall_s" for c in meanings]
-
-    def cells(chosen: Sequence[bool]) -> Iterator[str]:
-        for _, row in table.rows:
-            yield from (text for text, own in zip(row, chosen, strict=True) if own)
-
-    kinds = {_comma(one): one for text in cells(numeric) for one in _WITH_COMMA.findall(text)}
+    cells = [row[place] for _, row in table.rows for place in numeric]
+    kinds = {_comma(one): one for text in cells if "," in text for one in _WITH_COMMA.findall(text)}
     if {"decimal", "thousands"} <= kinds.keys():
         raise LogParseError(
             f"{table.path}: {kinds['decimal']!r} has a decimal comma, and {kinds['thousands']!r} "
             "thousands separators",
             "write all numbers with a decimal point",
         )
-    by_file = table.separator == ";" and not any("." in text for text in cells(numeric))
+    by_file = table.separator == ";" and not any("." in text for text in cells)
     decimal = "decimal" in kinds or ("thousands" not in kinds and by_file)
 
     def plain(text: str) -> str:
-        return text.replace(".", "").replace(",", ".") if decimal else text.replace(",", "")
+        if "," in text:
+            marks = str.maketrans(",", ".", ".") if decimal else str.maketrans("", "", ",")
+            text = _WITH_COMMA.sub(lambda found: found[0].translate(marks), text)
+        return _THOUSANDS.sub("", text)
 
     assumed = [column.assumed for column in meanings if column.assumed]
     if kinds.keys() == {"either"}:
         assumed.append(f"{kinds['either']!r} as {plain(kinds['either'])}")
-    clocks = filter(_SHORT_CLOCK.fullmatch, cells(times))
+    seconds = [
+        place
+        for place in numeric
+        if not meanings[place].unit and UNITS.get(meanings[place].name, "s") == "s"
+    ]
+    times = (row[place] for _, row in table.rows for place in seconds)
+    clocks = (text for text in times if text.count(":") == 1 and _CLOCK.fullmatch(text))
     assumed += [f"{text} as m:ss" for text in islice(clocks, 1)]
     rows = []
     for line, row in table.rows:
-        shown = [_WITH_COMMA.sub(lambda found: plain(found[0]), text) for text in row]
-        pairs = zip(row, shown, numeric, strict=True)
-        rows.append(
-            (line, tuple(_THOUSANDS.sub("", one) if own else text for text, one, own in pairs))
-        )
+        changed = list(row)
+        for place in numeric:
+            changed[place] = plain(row[place])
+        rows.append((line, tuple(changed)))
     return table._replace(rows=tuple(rows)), assumed
 
 
@@ -244,70 +251,61 @@ def _comma(text: str) -> str:
     return "either" if is_group else "decimal"
 
 
-def _without_results(
+def _settings_and_fractions(
     table: ResultTable, meanings: Sequence[TableColumn]
 ) -> tuple[TableColumn, ...]:
     """Return the columns; an unknown one of numbers is an axis only if sizes share its values.
 
-    A setting is tried at several sizes, a result (`gpu_util`) recurs by chance.
+    A setting is tried at several sizes, a result (`gpu_util`) recurs by chance. A fraction in
+    numbers above 1 is a percentage.
     """
     sizes = [place for place, column in enumerate(meanings) if column.kind == "size"]
     found = list(meanings)
     for place, column in enumerate(meanings):
+        if column.kind != "axis" and column.name not in FRACTIONS:
+            continue
         seen: dict[str, set[tuple[str, ...]]] = {}
         for _, cells in table.rows:
-            if cells[place] not in ABSENT:
+            if cells[place] not in _ABSENT:
                 seen.setdefault(cells[place], set()).add(tuple(cells[one] for one in sizes))
+        numbers = [float(text) for text in seen if _NUMBER.fullmatch(text)]
         recurring = sum(len(where) > 1 for where in seen.values())
-        is_number = all(_NUMBER.fullmatch(text) for text in seen)
-        if column.name in FRACTIONS and column.factor == 1:
-            values = [float(text) for text in seen if _NUMBER.fullmatch(text)]
-            # 76.1 can only be a percentage, and so are the others of its column.
-            if 2 * sum(value > 1 for value in values) > len(values):
-                found[place] = column._replace(factor=1 / _PERCENT, unit="percent")
-        if column.kind == "axis" and is_number and len(seen) > 1 and 2 * recurring <= len(seen):
-            found[place] = TableColumn("unused", column.name)
+        if column.kind == "axis":
+            if len(numbers) == len(seen) > 1 and 2 * recurring <= len(seen):
+                found[place] = TableColumn("unused", column.name)
+        # 76.1 can only be a percentage, and so are the others of its column.
+        elif column.factor == 1 and 2 * sum(value > 1 for value in numbers) > len(numbers):
+            found[place] = column._replace(factor=0.01, unit="percent")
     return tuple(found)
-
-
-def _summed_up(row: _Row) -> list[dict[str, float]]:
-    """Return the values of each run of a row that states mean, spread and number of runs.
-
-    The runs have exactly that mean and standard deviation, at the quantiles of a normal
-    distribution.
-    """
-    results = [column for column in row.results if column.name in RESULT_COLUMNS]
-    counts, columns = row.of("count"), row.of("spread")
-    if len(results) != 1 or not counts or not (row.spreads or columns):
-        return [row.values]
-    count, name = next(iter(counts)), results[0].name
-    number_of_runs = row.parsed(count, partial(whole, counts[count], 1))
-    if number_of_runs < 2 or number_of_runs > _MOST_RUNS:
-        return [row.values]
-    deviation = row.spreads.get(name, 0.0)
-    for column, text in islice(columns.items(), 1):
-        deviation = row.parsed(column, partial(number, text, "1")) * results[0].factor
-        if results[0].unit == STEPS_PER_SECOND:
-            deviation *= row.values[name] ** 2
-        if column.rpartition("_")[2] in ("sem", "stderr"):
-            deviation *= number_of_runs**0.5
-    scores = [NormalDist().inv_cdf((n + 0.5) / number_of_runs) for n in range(number_of_runs)]
-    values = [row.values[name] + deviation * score / stdev(scores) for score in scores]
-    return [{**row.values, name: value} for value in values] if min(values) > 0 else [row.values]
 
 
 def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Row:
     """Return the cells of a row.
 
     Raises:
-        LogParseError: a number is invalid.
+        LogParseError: a number or a word is invalid.
     """
-    row = _Row(table.where(place), {}, {}, {}, {}, {}, [])
-    for column, text in zip(meanings, table.rows[place][1], strict=True):
-        # The spread of a single run is NaN.
-        is_stated = column.kind not in ("spread", "count") or re.search("[0-9]", text)
-        if text not in ABSENT and column.name and is_stated:
-            row.parsed(column.name, partial(_add, row, column, text))
+    row = _Row(table.where(place))
+    results = [column for column in meanings if column.name in RESULT_COLUMNS]
+    name = ""
+    try:
+        for column, text in zip(meanings, table.rows[place][1], strict=True):
+            name = column.name
+            if text not in _ABSENT and name:
+                _add(row, column, text)
+        name = "size"
+        row.sizes = complete_sizes(row.sizes)
+        row.runs = [row.values]
+        stated = [column for column in results if column.name in row.values]
+        if len(stated) == 1 and row.spreads and 2 <= row.count <= _MOST_RUNS:
+            row.runs = _quantiles(row, stated[0])
+    except ValueError as wrong:
+        raise LogParseError(f"{row.place}: {name}: {wrong}", "correct this cell") from None
+    if not row.sizes:
+        raise LogParseError(
+            f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
+            "a failed job also has a size; state the requested one",
+        )
     return row
 
 
@@ -315,91 +313,126 @@ def _add(row: _Row, column: TableColumn, text: str) -> None:
     """Add a cell to a row.
 
     Raises:
-        ValueError: its number is invalid.
+        ValueError: its number or word is invalid.
     """
-    name = column.name
-    if column.kind == "size" or name == "restarts":
+    kind, name = column.kind, column.name
+    if kind == "measure":
+        _add_measure(row, column, text)
+    elif kind == "size":
         # A node has one GPU or none.
-        row.counts[name] = whole(text, 0 if name in ("gpus_per_node", "restarts") else 1)
-    elif name == "loss" and _NOT_FINITE.fullmatch(text):
-        row.values[_LOST] = 1.0
-    elif column.kind == "measure" and not re.search("[0-9]", text):
-        row.words[name] = text
-    elif column.kind == "measure":
-        mean, spread = _mean_and_spread(text)
-        row.values[name] = value_of(column, mean)
-        row.results.append(column)
-        if spread and column.unit == STEPS_PER_SECOND:
-            # d(1/x) = dx/x²
-            row.spreads[name] = number(spread, column.unit) * row.values[name] ** 2
-        elif spread:
-            row.spreads[name] = _in_ours(column, spread)
+        row.sizes[name] = _whole(text, 0 if name == "gpus_per_node" else 1)
+    elif name == "restarts":
+        row.restarts = _whole(text, 0)
+    elif name == "wall_s":
+        row.wall_s = value_of(column, text) or None
+    elif kind == "spread":
+        # That of a single run is NaN.
+        if re.search("[0-9]", text):
+            row.spreads[name] = number(text, "1")
+    elif kind == "count":
+        row.count = row.count or _whole(text, 1)
     else:
-        row.texts[column] = text
+        row.texts[kind, name] = _scaling(text) if name == _SCALING else text
+
+
+def _add_measure(row: _Row, column: TableColumn, text: str) -> None:
+    name, stated = column.name, _SPREAD.fullmatch(text)
+    if name == "loss" and text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        row.values[_LOST] = 1.0
+    elif not re.search("[0-9]", text):
+        row.words[name] = text
+    elif stated:
+        row.values[name] = value_of(column, stated["mean"] + stated["unit"])
+        relative = number(stated["spread"], "1") / (number(stated["mean"], "1") or 1)
+        row.spreads[name] = relative * row.values[name]
+    else:
+        row.values[name] = value_of(column, text)
+
+
+def _quantiles(row: _Row, column: TableColumn) -> Sequence[Mapping[str, float]]:
+    """Return the values of each run of a row that states mean, spread and number of runs.
+
+    The runs have exactly that mean and standard deviation, at the quantiles of a normal
+    distribution.
+    """
+    name, mean = column.name, row.values[column.name]
+    word, deviation = next(iter(row.spreads.items()))
+    if word != name:
+        # d(1/x) = dx/x²
+        deviation *= mean**2 if column.unit == STEPS_PER_SECOND else column.factor
+        if word.rpartition("_")[2] in ("sem", "stderr"):
+            deviation *= row.count**0.5
+    scores = [NormalDist().inv_cdf((n + 0.5) / row.count) for n in range(row.count)]
+    values = [mean + deviation * score / stdev(scores) for score in scores]
+    return [{**row.values, name: value} for value in values] if min(values) > 0 else [row.values]
+
+
+def _scaling(text: str) -> str:
+    word, allowed = text.lower().removesuffix(" scaling"), get_args(Scaling)
+    if word not in allowed:
+        said = f"{text!r} is not a scaling{nearest(word, allowed)}"
+        raise ValueError(f"{said}; allowed: {', '.join(allowed)}, or empty")
+    return word
 
 
 def _run(row: _Row, name: str) -> ExpectedRun:
     cells = row.of("run")
     state, problem = run_state(cells, row.place)
-    if state == OK and not any(name in RESULT_COLUMNS for name in row.values):
+    if state == OK and not row.has_result:
         problem = problem or f"{row.place}: no time and no rate in this row"
         for column, word in islice(row.words.items(), 1):
             state = _STATES.get(word.upper().replace(" ", "_"), JobState.FAILED.value)
             problem = f"{row.place}: {column}: {word}"
     if "exclude" in cells:
         state, problem = EXCLUDED, cells["exclude"]
-    sizes = {size: count for size, count in row.counts.items() if size != "restarts"}
-    if not sizes:
-        raise LogParseError(
-            f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
-            "a failed job also has a size; state the requested one",
-        )
-    wall = [
-        row.parsed(column.name, partial(value_of, column, text))
-        for column, text in row.texts.items()
-        if column.name == "wall_s"
-    ]
+    unused = row.of("unused")
     return ExpectedRun(
         run_id=name,
-        axes=row.parsed(LABEL, lambda: with_scaling(row.of("axis"))),
+        axes=row.of("axis"),
         repetition=1,
         topology=None,
         state=state,
         problem=problem,
-        sizes=row.parsed("size", lambda: complete_sizes(sizes)),
+        sizes=row.sizes,
         conditions=row.of("condition"),
-        restarts=row.counts.get("restarts", 0),
-        wall_s=wall[0] or None if wall else None,
-        started=_started(_start(row)),
+        restarts=row.restarts,
+        wall_s=row.wall_s,
+        started=_started(next((unused[name] for name in _STARTED if name in unused), "")),
     )
-
-
-def _start(row: _Row) -> str:
-    cells = row.of("unused")
-    return next((cells[name] for name in _STARTED if name in cells), "")
 
 
 def _started(text: str) -> float | None:
     """Return when a job began, in seconds since the epoch; a time without a zone is in UTC."""
-    if _NUMBER.fullmatch(text) and float(text) < MOST:
-        # Weights & Biases and MLflow state milliseconds, too.
-        return float(text) / (1000 if float(text) > _MILLISECONDS else 1)
     try:
+        if _NUMBER.fullmatch(text):
+            # Weights & Biases and MLflow state milliseconds, too.
+            began = number(text, "s")
+            return began / (1000 if began > _MILLISECONDS else 1)
         when = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         return None
     return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
 
 
+_SCOPES: Mapping[str, Scope] = {
+    "memory": "per_rank", "mfu": "per_gpu", **dict.fromkeys(PER_GPU, "per_gpu")
+}  # fmt: skip
+
+
 def _records(
-    table: ResultTable, place: int, values: Mapping[str, float], run: ExpectedRun
+    source: str, line: int, values: Mapping[str, float], run: ExpectedRun
 ) -> Iterator[Record]:
+    """Yield the values of a run; a rate of one GPU counts for all, unless theirs is stated."""
     gpus = run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
-    for metric, scope, value in measurements(values, gpus):
+    for name, value in values.items():
+        metric, scope = PER_GPU.get(name, name), _SCOPES.get(name, "global")
+        # One process may drive several GPUs.
+        if name in PER_GPU and metric != "tflops" and gpus and metric not in values:
+            scope, value = "global", value * gpus
         yield Record(
             run=run.run_id,
-            source=str(table.path),
-            line=table.rows[place][0],
+            source=source,
+            line=line,
             parser="table",
             metric=metric,
             value=value,
@@ -409,144 +442,88 @@ def _records(
         )
 
 
-RESULT_COLUMNS = (*RESULTS, *RATES_PER_GPU)
-_ANY_SIGN = ("loss",)
-_SCOPES: Mapping[str, Scope] = {
-    "memory": "per_rank", "mfu": "per_gpu", **dict.fromkeys(PER_GPU, "per_gpu")
-}  # fmt: skip
-
-
 def value_of(column: TableColumn, text: str) -> float:
-    """Return the value of a cell in hpctrain's unit.
+    """Return the value of a cell in hpctrain's unit; a unit in the cell precedes its column's.
 
     Raises:
         ValueError: it is no number, or not one that this measurement can have.
     """
-    name, value = column.name, _in_ours(column, text)
+    name = column.name
+    ours = UNITS.get(PER_GPU.get(name, name), "s")
+    clock = _CLOCK.fullmatch(text) if ours == "s" else None
+    if column.unit == STEPS_PER_SECOND:
+        steps_per_second = number(text, column.unit)
+        value = 1 / steps_per_second if steps_per_second else 0.0
+    elif clock:
+        days, hours, minutes, seconds = (float(group or 0) for group in clock.groups())
+        # Two fields are h:mm in a column of hours.
+        factor = 60 if column.unit[:1] == "h" and clock[2] is None else 1
+        value = factor * (((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+    else:
+        value = _with_unit(column, text, ours)
     if name in FRACTIONS and not 0 <= value <= 1:
         most = "a fraction, from 0 to 1" if column.factor == 1 else "at most 100 %"
         raise ValueError(f"{text} must be {most}")
-    if name in (*RESULT_COLUMNS, BATCH) and value <= 0:
+    if value <= 0 and (name in RESULT_COLUMNS or name == BATCH):
         raise ValueError(f"{text} must be above 0; leave the cell empty if nothing was measured")
-    if value < 0 and name not in _ANY_SIGN:
+    if value < 0 and name != "loss":
         raise ValueError(f"{text} must not be negative")
     return value
 
 
-def _in_ours(column: TableColumn, text: str) -> float:
-    """Return the number in a cell in hpctrain's unit; a unit in the cell precedes its column's.
-
-    Raises:
-        ValueError: it is no number.
-    """
-    name = column.name
-    if column.unit == STEPS_PER_SECOND:
-        steps_per_second = number(text, column.unit)
-        return 1 / steps_per_second if steps_per_second else 0.0
-    ours = UNITS.get(PER_GPU.get(name, name), "s")
-    if ours == "s" and (seconds := _clock(text, in_hours=column.unit[:1] == "h")) is not None:
-        return seconds
+def _with_unit(column: TableColumn, text: str, ours: str) -> float:
     if match := _WITH_UNIT.fullmatch(text):
-        found = heading(f"{name} [{match['unit']}]")
-        if name in (found.name, plain_name(match["unit"])):
+        found = heading(f"{column.name} [{match['unit']}]")
+        if column.name in (found.name, plain_name(match["unit"])):
             return number(match["number"], ours) * found.factor
     return number(text, column.unit or ours) * column.factor
 
 
-def _mean_and_spread(text: str) -> tuple[str, str]:
-    """Split `1.20 ± 0.02 s`, `1.20 +/- 0.02` and `1.20(2)`; the spread of another text is empty."""
-    if match := _SPREAD.fullmatch(text):
-        return match["mean"] + match["unit"], match["spread"] + match["unit"]
-    if match := _LAST_DIGITS.fullmatch(text):
-        decimals = len(match["mean"].partition(".")[2])
-        return match["mean"] + match["unit"], f"{match['digits']}e-{decimals}{match['unit']}"
-    return text, ""
-
-
-def measurements(values: Mapping[str, float], gpus: int) -> Iterator[tuple[str, Scope, float]]:
-    """Yield metric, scope and value of each column; `gpus` are those of the row, 0 if unknown.
-
-    A rate of one GPU is multiplied by the GPUs, unless the row has that of all.
-    """
-    for name, value in values.items():
-        metric, scope = PER_GPU.get(name, name), _SCOPES.get(name, "global")
-        # One process may drive several GPUs.
-        if name in PER_GPU and metric != "tflops" and gpus and metric not in values:
-            yield metric, "global", value * gpus
-        else:
-            yield metric, scope, value
-
-
 OK = JobState.COMPLETED.value
+_ZERO = re.compile(r"0+(?:[.:]0+)?")
 _STATES = {
     **{state.value: state.value for state in JobState},
     MISSING: MISSING,
-    **dict.fromkeys(
-        ("OK", "SUCCESS", "SUCCEEDED", "DONE", "FINISHED", "COMPLETE", "PASSED", "0", "0:0"), OK
-    ),
-    **dict.fromkeys(("FAIL", "FAILURE", "CRASHED", "ERROR"), JobState.FAILED.value),
-    # Weights & Biases and MLflow: a user stopped the run.
-    **dict.fromkeys(("KILLED", "STOPPED", "CANCELED"), JobState.CANCELLED.value),
-    **dict.fromkeys(("QUEUED", "SCHEDULED"), JobState.PENDING.value),
-    "OOM": JobState.OUT_OF_MEMORY.value,
+    **{word: state for state, words in STATES.items() for word in words},
 }
-_EXIT_CODE = re.compile(r"-?[0-9]{1,10}(?:\.0|:[0-9]{1,3})?")
 
 
 def run_state(cells: Mapping[str, str], place: str) -> tuple[str, str]:
     """Return state and problem of a run; the exit code decides if no state is given.
 
     Raises:
-        LogParseError: an unknown state, no exit code, or both contradict each other.
+        LogParseError: an unknown state, or an exit code that contradicts it.
     """
-    code, problem = cells.get("exit_code", "0"), cells.get("problem", "")
-    if not _EXIT_CODE.fullmatch(code):
+    code, problem, stated = (cells.get(name, "") for name in ("exit_code", "problem", "state"))
+    has_failed = bool(code) and not _ZERO.fullmatch(code)
+    word = stated.upper().split()[0].rstrip("+") if stated else "FAILED" if has_failed else OK
+    if word not in _STATES:
         raise LogParseError(
-            f"{place}: exit_code: {code!r} is not an exit code",
-            "write a number, or CODE:SIGNAL as sacct does",
+            f"{place}: state: {stated!r} is not a state{nearest(word, _STATES)}",
+            f"allowed: {', '.join(_STATES)}; empty means ok",
         )
-    is_zero = not re.search("[1-9]", code)
-    state = _stated(cells["state"], place) if "state" in cells else OK
-    if state == OK and not is_zero:
-        if "state" in cells:
-            raise LogParseError(
-                f"{place}: state {cells['state']!r} and exit_code {code!r} contradict each other",
-                "correct one of the two cells",
-            )
-        state = JobState.FAILED.value
-    if state == JobState.FAILED.value and not is_zero:
+    state = _STATES[word]
+    if state == OK and has_failed:
+        raise LogParseError(
+            f"{place}: state {stated!r} and exit_code {code!r} contradict each other",
+            "correct one of the two cells",
+        )
+    if state == JobState.FAILED.value and has_failed:
         problem = problem or f"exit code {code}"
     return state, problem
 
 
-def _stated(text: str, place: str) -> str:
-    word = text.upper().split()[0].rstrip("+")
-    if word not in _STATES:
-        raise LogParseError(
-            f"{place}: state: {text!r} is not a state{nearest(word, _STATES)}",
-            f"allowed: {', '.join(_STATES)}; empty means ok",
-        )
-    return _STATES[word]
-
-
-ABSENT = frozenset({"", "-", "--", "\u2013", "\u2014", "NA", "N/A", "n/a", "null", "None"})
-MOST = 1e100
-# Letters of a cell in a message.
-_LONGEST = 40
+_ABSENT = frozenset({"", "-", "--", "\u2013", "\u2014", "NA", "N/A", "n/a", "null", "None"})
+_MOST = 1e100
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _CLOCK = re.compile(
     r"(?:(?:([0-9]{1,6})-)?([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{2}(?:\.[0-9]+)?)", re.ASCII
 )
-_SHORT_CLOCK = re.compile(r"[0-9]{1,9}:[0-9]{2}(?:\.[0-9]+)?")
 _WITH_UNIT = re.compile(rf"^(?P<number>{_NUMBER.pattern})\s*(?P<unit>[^\W\d_].*|%.*|/.*)")
 _PLAIN = r"[+-]?[0-9]{0,40}\.?[0-9]{1,40}(?:[eE][+-]?[0-9]{1,3})?"
 _SPREAD = re.compile(
     rf"\(?(?P<mean>{_PLAIN}) {{0,4}}(?:±|\+/-|\+-) {{0,4}}(?P<spread>{_PLAIN})\)?"
     r"(?P<unit>.{0,40})"
-)
-_LAST_DIGITS = re.compile(
-    r"(?P<mean>[0-9]{1,40}(?:\.[0-9]{1,40})?)\((?P<digits>[0-9]{1,3})\)(?P<unit>.{0,40})"
 )
 
 
@@ -556,27 +533,16 @@ def number(text: str, unit: str) -> float:
     Raises:
         ValueError: the cell is not a finite number; the message gives the reason.
     """
-    text = text.strip()
     if not _NUMBER.fullmatch(text):
         with_unit = f" with the unit of its column, {unit}" if _WITH_UNIT.fullmatch(text) else ""
-        raise ValueError(f"{_short(text)!r} is not a number{with_unit}")
+        raise ValueError(f"{text[:40]!r} is not a number{with_unit}")
     value = float(text)
-    if not isfinite(value) or abs(value) > MOST:
-        raise ValueError(f"{_short(text)} is too large for a measurement; at most {MOST:g}")
+    if not isfinite(value) or abs(value) > _MOST:
+        raise ValueError(f"{text[:40]} is too large for a measurement; at most {_MOST:g}")
     return value
 
 
-def _clock(text: str, *, in_hours: bool) -> float | None:
-    """Return the seconds of `[D-]h:mm:ss` and `m:ss`, which is h:mm in a column of hours."""
-    match = _CLOCK.fullmatch(text)
-    if not match:
-        return None
-    days, hours, minutes, seconds = (float(group or 0) for group in match.groups())
-    factor = 60 if in_hours and match[2] is None else 1
-    return factor * (((days * 24 + hours) * 60 + minutes) * 60 + seconds)
-
-
-def whole(text: str, least: int) -> int:
+def _whole(text: str, least: int) -> int:
     """Return the whole number in a cell.
 
     Raises:
@@ -584,48 +550,61 @@ def whole(text: str, least: int) -> int:
     """
     value = number(text, "1")
     if value != int(value) or not least <= value <= 10**9:
-        raise ValueError(f"{_short(text.strip())} must be a whole number from {least} up")
+        raise ValueError(f"{text[:40]} must be a whole number from {least} up")
     return int(value)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} letters)"
 
 
 _MOST_NAMED = 6
 
 
-def table_notes(
-    table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_Row]
-) -> Iterator[str]:
-    """Yield how the columns are read, and which are not used."""
-    yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
-    yield from table.notes
+def _notes(table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_Row]) -> list[str]:
+    """Return how the columns are read, which are not used, and an example of each unused cell."""
+    said = ["each row is a run; sizes, states and values are taken from the table."]
+    written = list(zip(table.names, meanings, strict=True))
     read = [
         f"{name!r} is read as {column.name}"
         + (f" in {column.unit}" if column.unit else " over all ranks")
-        for name, column in zip(table.names, meanings, strict=True)
-        if column.unit or (column.name in RATE_RECORDS and name.strip().lower() != column.name)
+        for name, column in written
+        if column.unit or (column.name in RATE_RECORDS and name.lower() != column.name)
     ]
     if read:
-        yield f"{table.path}: {'; '.join(read)}."
+        said.append(f"{'; '.join(read)}.")
     unused = [
         name or f"column {place} (without a name)"
-        for place, (name, column) in enumerate(zip(table.names, meanings, strict=True), start=1)
-        if column.kind == "unused" and name.strip().lower() not in REPETITION
+        for place, (name, column) in enumerate(written, start=1)
+        if column.kind == "unused" and name.lower() not in _REPETITION
     ]
     if unused:
-        yield f"{table.path}: columns that are not used: {', '.join(unused)}."
+        said.append(f"columns that are not used: {', '.join(unused)}.")
     axes = []
-    for name, column in zip(table.names, meanings, strict=True):
-        values = len({row.texts[column] for row in rows if column in row.texts})
+    for name, column in written:
+        values = len({row.texts.get(("axis", column.name)) for row in rows} - {None})
         # No two rows are in one series, or a person may not have meant it as an axis.
-        odd = 2 < values == len(rows) or (values > 1 and PREFIXED.fullmatch(name.strip()))
+        odd = 2 < values == len(rows) or (values > 1 and PREFIXED.fullmatch(name))
         if column.kind == "axis" and odd:
             axes.append(f"{name!r} ({values} values)")
     if axes:
         more = f" and {len(axes) - _MOST_NAMED} more" if len(axes) > _MOST_NAMED else ""
-        yield (
-            f"{table.path}: each value is a separate series in {', '.join(axes[:_MOST_NAMED])}"
-            f"{more}; leave out a column that is a result."
+        said.append(
+            f"each value is a separate series in {', '.join(axes[:_MOST_NAMED])}{more}; leave out "
+            "a column that is a result."
         )
+    if counts := sorted({row.count for row in rows if len(row.runs) > 1}):
+        many = " or ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        said.append(
+            f"a row is the mean and the spread of its {many} runs, which are taken as normally "
+            "distributed."
+        )
+    first, *others = (f"{table.path}: {text}" for text in said)
+    return [first, *table.notes, *others, *_unused_cells(rows)]
+
+
+def _unused_cells(rows: Sequence[_Row]) -> Iterator[str]:
+    """Yield an example of each kind of cell that is not used."""
+    words = ((row.place, *one) for row in rows if row.has_result for one in row.words.items())
+    for place, name, word in islice(words, 1):
+        yield f"{place}: {name}: {word!r} is not a number, and counts as empty."
+    spreads = (row.place for row in rows if row.spreads and not row.count)
+    for place in islice(spreads, 1):
+        why = "nothing states the number of runs: add a column `n`."
+        yield f"{place}: the spread is not used, because {why}"

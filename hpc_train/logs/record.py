@@ -156,6 +156,7 @@ class _Headings(Value, frozen=True, kw_only=True):
     factors: dict[str, dict[str, float]]
     times: dict[str, str]
     aliases: dict[str, tuple[str, ...]]
+    states: dict[str, tuple[str, ...]]
 
 
 def headings() -> _Headings:
@@ -167,6 +168,7 @@ _NAMES = headings()
 CONDITIONS, UNUSED, COUNTS = _NAMES.conditions, _NAMES.unused, _NAMES.counts
 ASSUMED, UNAMBIGUOUS, FACTORS = _NAMES.assumed, _NAMES.unambiguous, _NAMES.factors
 EXTREMES, SPREADS = _NAMES.extremes, _NAMES.spreads
+STATES = _NAMES.states
 RATES_OF_STEPS = _NAMES.rates_of_steps
 _ALIASES = {alias: name for name, several in _NAMES.aliases.items() for alias in several}
 # A name this similar to a known one is a typing error, not an axis.

@@ -25,10 +25,8 @@ from hpc_train.foreign.classify_inputs import (
     refuse_same_files,
     refuse_same_logs,
 )
-from hpc_train.foreign.csv_table import ResultTable, table_of
 from hpc_train.foreign.points_file import in_order, logs_named, read_points, sized
-from hpc_train.foreign.table_file import read_table
-from hpc_train.foreign.workbook import sheet_of
+from hpc_train.foreign.table_file import read_table, sheet_of
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.operations import PEAK
 from hpc_train.jobs.study import Warmup
@@ -366,7 +364,7 @@ def _read_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> _
         if search.points is not None or search.sizes:
             given = search.points or f"--{next(iter(search.sizes))}"
             raise LogParseError(f"{given}: a table has the sizes of its runs in columns")
-        tables = [_table(path, search.sheet) for path in paths]
+        tables = [read_table(path, search.sheet) for path in paths]
         # Numpy and pandas are imported here, so that errors above are reported at once.
         from hpc_train.foreign.runs_from_table import table_study
         from hpc_train.scaling.record_arrays import record_arrays
@@ -396,15 +394,6 @@ def _read_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> _
     study, more = sized(results.study, run_level, points, own)
     every = joined_arrays((results.records, record_arrays(more)))
     return results._replace(study=study, records=every, inputs=(points_path, *results.inputs))
-
-
-def _table(path: Path, sheet: str) -> ResultTable:
-    if path.suffix != ".parquet":
-        return read_table(path, sheet)
-    from hpc_train.foreign.parquet import read_texts
-
-    names, rows = read_texts(path)
-    return table_of(path, 1, names, enumerate(rows, start=2))
 
 
 def _of_logs(

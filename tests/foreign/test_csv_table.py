@@ -84,7 +84,7 @@ def test_a_comment_is_no_heading(line: str, *, is_it: bool) -> None:
         ("nodes,x\n1\n", r"t\.csv:2: 1 cells, but the header has 2 columns$"),
         ('nodes,x\n1,"a"b\n', r"t\.csv:2: not valid CSV"),
         ("series,n_ok,n_submitted,is_baseline\nall,1,1,1\n", r"t\.csv:1: this is a report"),
-        ("nodes,x\n1,a\0b\n", r"t\.csv:2: not text: a NUL byte"),
+        ("nodes,x\n1,a\0b\n", r"t\.csv:2: not text in UTF-8"),
     ],
 )
 def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, content: str, message: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.csv_table import is_history, plain_headings
+from hpc_train.foreign.header import plain_headings
 from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.foreign.table_file import read_table
 from hpc_train.runs.expected_runs import ExpectedStudy
@@ -71,13 +71,6 @@ def test_an_axis_that_differs_in_each_row_is_named(tmp_path: Path) -> None:
     assert not any("separate series" in note for note in notes)
 
 
-def test_a_table_of_very_many_columns_is_refused(tmp_path: Path) -> None:
-    head = ",".join(["nodes", "step_time", *[f"c{n}" for n in range(100_000)]])
-    row = ",".join(["1", "0.5", *["1"] * 100_000])
-    with pytest.raises(LogParseError, match=r"table\.csv:1: 100002 columns, at most 1000"):
-        study(tmp_path, f"{head}\n{row}\n")
-
-
 @pytest.mark.parametrize(
     ("name", "plain"),
     [
@@ -90,17 +83,6 @@ def test_a_table_of_very_many_columns_is_refused(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_headings(name: str, plain: str) -> None:
     assert plain_headings([name]) == (plain,)
-
-
-@pytest.mark.parametrize(
-    ("names", "is_one"),
-    [
-        (["_step", "loss"], True), (["Step", "a - loss"], True), (["epoch", "x"], True),
-        (["step", "nodes"], False), (["nodes", "x"], False), (["steps", "x"], False),
-    ],
-)  # fmt: skip
-def test_a_history_numbers_steps_and_states_no_size(names: list[str], *, is_one: bool) -> None:
-    assert is_history(names) is is_one
 
 
 @pytest.mark.parametrize("column", ["step", "Epoch"])

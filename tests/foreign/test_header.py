@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.csv_table import ResultTable
-from hpc_train.foreign.header import TableColumn, columns, declared_scaling, with_scaling
+from hpc_train.foreign.header import TableColumn, columns
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.reports.write_report import render_report
 from hpc_train.scaling.record_arrays import records_in
-from tests.scaling.studies import foreign
 
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
 
@@ -107,7 +104,7 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 
 
 def kinds(*names: str) -> list[str]:
-    return [column.kind for column in columns(ResultTable(Path("t.csv"), 3, names, ()))]
+    return [column.kind for column in columns(names, "t.csv:3")]
 
 
 def test_the_kind_of_each_column_and_several_without_a_name() -> None:
@@ -150,18 +147,17 @@ def test_an_ambiguous_column_is_not_used_beside_one_that_is_not(
 
 
 def test_a_unit_in_a_heading_is_a_factor() -> None:
-    table = ResultTable(Path("t.csv"), 1, ("gpus", "Step time [ms]", "accuracy [%]", "img/s"), ())
-    assert columns(table)[1] == TableColumn("measure", "step_time", 1e-3, "ms")
-    assert columns(table)[2][:3] == ("measure", "accuracy", 0.01)
-    assert columns(table)[3] == TableColumn("measure", "samples_per_second")
+    found = columns(("gpus", "Step time [ms]", "accuracy [%]", "img/s"), "t.csv:1")
+    assert found[1] == TableColumn("measure", "step_time", 1e-3, "ms")
+    assert found[2][:3] == ("measure", "accuracy", 0.01)
+    assert found[3] == TableColumn("measure", "samples_per_second")
 
 
-def test_the_scaling_is_read_beside_other_axes() -> None:
-    assert with_scaling({"lr": "1", "scaling": "Weak scaling"}) == {"lr": "1", "scaling": "weak"}
-    assert with_scaling({"lr": "1"}) == {"lr": "1"}
-    one, two = (foreign(name) for name in "ab")
-    labelled = [replace(run, axes={"lr": 1, "scaling": "weak"}) for run in (one, two)]
-    runs, scaling = declared_scaling([*labelled, replace(one, axes={"lr": 2})])
-    assert ([run.axes for run in runs], scaling) == ([{"lr": 1}, {"lr": 1}, {"lr": 2}], "weak")
-    other = [labelled[0], replace(two, axes={"scaling": "strong"})]
-    assert declared_scaling(other) == (other, None)
+def test_the_scaling_is_read_beside_other_axes(tmp_path: Path) -> None:
+    text = "nodes,step_time,launcher,scaling\n1,2,srun,weak\n2,3,mpirun,Weak scaling\n4,3,srun,"
+    study = read(tmp_path, text).study
+    assert [run.axes for run in study.runs] == [{"launcher": n} for n in ("srun", "mpirun", "srun")]
+    assert study.scaling == "weak"
+    study = read(tmp_path, f"{text}strong\n").study
+    assert study.scaling is None
+    assert [run.axes["scaling"] for run in study.runs] == ["weak", "weak", "strong"]

@@ -60,25 +60,17 @@ def test_what_is_no_number_in_json_stays_a_text(value: str) -> None:
         ("", "t.json: empty"),
         ("[]", "t.json: empty"),
         ('{"a": 1}\n2', "t.json:2: 2 is not an object"),
-        ('[{"a": 1}\n"b"]', "t.json:2: not valid JSON: Expecting ',' or ']'"),
+        ('[{"a": 1}\n"b"]', 't.json:2: "b" is not an object'),
         ('[{"a": 1},\n', "t.json:"),
         ('{"a": 1}\n{"a": 1', "t.json:2: not valid JSON"),
-        ('{"a": 1}\n{"a": 1, "a": 2}', "t.json:2: not valid JSON: the key 'a' stands twice"),
-        ('{"a": ' + "[" * 100_000, "t.json:1: not valid JSON"),
-        ('{"a": ' + '{"b":' * 100_000, "t.json:1: not valid JSON"),
+        ('{"a": ' + "[" * 100_000, "t.json: too many objects within one another"),
+        ('{"a": ' + '{"b":' * 100_000, "t.json: too many objects within one another"),
     ],
 )
 def test_what_is_no_table_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(LogParseError) as caught:
         parse_json(T, text)
     assert caught.value.message.startswith(message)
-
-
-def test_rows_without_common_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hpc_train.foreign.table_file._MOST_CELLS", 8)
-    assert parse_json(T, '{"a": 1, "b": 1}\n{"a": 1}\n{"b": 2}')
-    with pytest.raises(LogParseError, match="3 rows with 3 different keys"):
-        parse_json(T, '{"a": 1}\n{"b": 1}\n{"c": 2}')
 
 
 def test_columns_as_pandas_writes_them_are_rows(tmp_path: Path) -> None:

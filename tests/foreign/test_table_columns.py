@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpc_train.foreign.csv_table import parse_csv
+from hpc_train.foreign.csv_table import decoded, parse_csv
 from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import ExpectedStudy
@@ -37,7 +37,7 @@ def text_of(rows: list[Any], *, quoted: bool = False) -> bytes:
 
 
 def study(raw: bytes) -> tuple[ExpectedStudy, list[Record]]:
-    return table_study([parse_csv(PATH, raw)])
+    return table_study([parse_csv(PATH, decoded(raw))])
 
 
 def simple(rows: list[Any]) -> list[tuple[Any, ...]]:

@@ -12,8 +12,7 @@ import openpyxl
 import pytest
 
 from hpc_train.base.errors import LogParseError, MissingExtraError
-from hpc_train.foreign.table_file import is_result_table, read_table
-from hpc_train.foreign.workbook import read_workbook, sheet_of
+from hpc_train.foreign.table_file import is_result_table, read_table, sheet_of
 
 ROWS: list[list[Any]] = [["nodes", "step_time", "torch"], [1, 0.5, "2.9"], [2, 0.3, None]]
 
@@ -32,33 +31,33 @@ def written(folder: Path, **sheets: Sequence[Sequence[Any]]) -> Path:
 
 
 def test_the_only_sheet_with_cells_is_read(tmp_path: Path) -> None:
-    table = read_workbook(written(tmp_path, Empty=[], Runs=ROWS))
+    table = read_table(written(tmp_path, Empty=[], Runs=ROWS))
     assert (table.line, table.names) == (1, ("nodes", "step_time", "torch"))
     assert table.rows == ((2, ("1", "0.5", "2.9")), (3, ("2", "0.3", "")))
 
 
 def test_empty_rows_comments_and_narrow_rows(tmp_path: Path) -> None:
     rows: list[list[Any]] = [["# of May"], [], ["nodes", "x"], [None, " "], [1.0], [2, True]]
-    table = read_workbook(written(tmp_path, Runs=rows))
+    table = read_table(written(tmp_path, Runs=rows))
     assert (table.line, table.names) == (3, ("nodes", "x"))
     assert table.rows == ((5, ("1", "")), (6, ("2", "true")))
 
 
 def test_a_title_above_the_header_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, Runs=[["Scaling in May"], [], *ROWS])
-    with pytest.raises(LogParseError, match="beyond the last column of the header in row 1") as bad:
-        read_workbook(path)
-    assert bad.value.hint.startswith("the first row with cells is the header")
+    with pytest.raises(LogParseError, match="3 cells, but the header has 1 columns") as bad:
+        read_table(path)
+    assert "begin lines above it with `# `" in bad.value.hint
 
 
 def test_several_sheets_with_cells_need_a_name(tmp_path: Path) -> None:
     path = written(tmp_path, Runs=ROWS, Notes=[["by me"]])
     with pytest.raises(LogParseError, match="2 sheets have cells: Runs, Notes") as caught:
-        read_workbook(path)
+        read_table(path)
     assert caught.value.hint == f"name one: --sheet 'Runs', or '{path}:Runs'"
-    assert read_workbook(path, "Runs").names == ("nodes", "step_time", "torch")
+    assert read_table(path, "Runs").names == ("nodes", "step_time", "torch")
     with pytest.raises(LogParseError, match="no sheet is called 'Rnus'; did you mean 'Runs'"):
-        read_workbook(path, "Rnus")
+        read_table(path, "Rnus")
 
 
 def test_the_sheet_may_follow_the_name_of_the_file(tmp_path: Path) -> None:
@@ -96,21 +95,21 @@ def test_a_formula_with_a_value_is_that_value(tmp_path: Path) -> None:
                     text = text.replace(empty, b"<v>0.5</v>")
                 assert b"<v>0.5</v>" in text
             new.writestr(name, text)
-    assert read_workbook(stored).rows == ((2, ("1", "0.5")),)
+    assert read_table(stored).rows == ((2, ("1", "0.5")),)
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([], r"t\.xlsx: the sheet is empty"),
+        ([], r"t\.xlsx: empty"),
         (ROWS[:1], r"t\.xlsx:1: a header, and no row below it"),
-        ([["nodes"], [1, "x"]], r"t\.xlsx:2: a cell beyond the last column of the header"),
+        ([["nodes"], [1, "x"]], r"t\.xlsx:2: 2 cells, but the header has 1 columns"),
     ],
     ids=["empty", "header", "beyond"],
 )
 def test_what_is_no_table_is_refused(tmp_path: Path, rows: list[list[Any]], message: str) -> None:
     with pytest.raises(LogParseError, match=message):
-        read_workbook(written(tmp_path, Runs=rows))
+        read_table(written(tmp_path, Runs=rows))
 
 
 @pytest.mark.parametrize("share", [0, 0.5, 0.98])
@@ -119,7 +118,7 @@ def test_a_file_that_was_cut_is_refused(tmp_path: Path, share: float) -> None:
     raw = path.read_bytes()
     path.write_bytes(raw[: int(len(raw) * share)])
     with pytest.raises(LogParseError, match=r"t\.xlsx: not a whole Excel workbook: ") as caught:
-        read_workbook(path)
+        read_table(path)
     assert "CSV" in caught.value.hint
 
 
@@ -130,7 +129,7 @@ def test_a_sheet_that_is_no_xml_is_refused(tmp_path: Path) -> None:
         for name in old.namelist():
             new.writestr(name, b"<x" if name.endswith("sheet1.xml") else old.read(name))
     with pytest.raises(LogParseError, match=r"damaged\.xlsx: not a whole Excel workbook: "):
-        read_workbook(damaged)
+        read_table(damaged)
 
 
 def test_the_package_is_named_where_it_is_missing(
@@ -139,4 +138,4 @@ def test_the_package_is_named_where_it_is_missing(
     path = written(tmp_path, Runs=ROWS)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(MissingExtraError, match=r"an Excel workbook needs openpyxl; install it: "):
-        read_workbook(path)
+        read_table(path)
