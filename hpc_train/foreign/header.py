@@ -19,6 +19,13 @@ _OF_HISTORY = frozenset({"_step", "step", "epoch"})
 _MEASURES = frozenset({*vocabulary.MEASURES, *vocabulary.ASSUMED})
 RESULT_COLUMNS = frozenset({*vocabulary.RESULTS, *vocabulary.RATES_PER_GPU})
 ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run", "spread", "count"]
+_KINDS: dict[str, ColumnKind] = {
+    **dict.fromkeys(("", *vocabulary.UNUSED), "unused"),
+    **dict.fromkeys(vocabulary.CONDITIONS, "condition"),
+    **dict.fromkeys(vocabulary.OF_RUN, "run"),
+    **dict.fromkeys(vocabulary.MEASURES, "measure"),
+    **dict.fromkeys(vocabulary.SIZES, "size"),
+}
 STEPS_PER_SECOND = "steps/s"
 
 
@@ -183,12 +190,4 @@ def _column(name: str, where: str) -> TableColumn:
 
 def kind_of(word: str) -> ColumnKind:
     """Return the kind of a name."""
-    if word in vocabulary.SIZES:
-        return "size"
-    if word in vocabulary.MEASURES:
-        return "measure"
-    if word in vocabulary.OF_RUN:
-        return "run"
-    if word in vocabulary.CONDITIONS:
-        return "condition"
-    return "unused" if word in vocabulary.UNUSED or not word else "axis"
+    return _KINDS.get(word, "axis")

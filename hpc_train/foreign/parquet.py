@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,7 @@ def read_records(path: Path) -> pd.DataFrame:
         MissingExtraError: pyarrow is not installed.
         ReportError: no Parquet file, one of a newer hpctrain, or one without a needed column.
     """
-    arrow, parquet = _pyarrow("use a CSV file")
-    try:
+    with _parquet(path) as parquet:
         schema = parquet.read_schema(path)
         stated = (schema.metadata or {}).get(_KEY, str(SCHEMA).encode()).decode(errors="replace")
         if not stated.isdecimal() or int(stated) > SCHEMA:
@@ -93,37 +93,27 @@ def read_records(path: Path) -> pd.DataFrame:
         whole = {name: frame[name].fillna(1) for name in ("line", "steps")}
         kinds = {name: NUMBERS.get(name, "category") for name in _NEEDED}
         found: pd.DataFrame = frame.assign(**whole).astype(kinds)
-    except (arrow.ArrowException, OSError, ValueError, TypeError) as error:
-        raise ReportError(f"{path}: cannot be read as Parquet: {_first_line(error)}") from None
     return found
 
 
 def has_records(path: Path) -> bool:
-    """Whether a Parquet file has records of hpctrain, or is one of which reading names the reason.
+    """Whether a Parquet file has records of hpctrain.
 
     Raises:
-        MissingExtraError: pyarrow is not installed.
+        MissingExtraError: pyarrow is not installed. ReportError: no Parquet file.
     """
-    arrow, parquet = _pyarrow("use a CSV file")
-    try:
-        names = set(parquet.read_schema(path).names)
-    except (arrow.ArrowException, OSError):
-        return True
-    return bool(names & {"metric", "parser"})
+    with _parquet(path) as parquet:
+        return not {"metric", "parser"}.isdisjoint(parquet.read_schema(path).names)
 
 
 def read_texts(path: Path) -> list[tuple[str, ...]]:
     """Return the names of the columns of any Parquet file, and the cells of its rows as text.
 
     Raises:
-        MissingExtraError: pyarrow is not installed. ReportError: it cannot be read.
+        MissingExtraError: pyarrow is not installed. ReportError: no Parquet file.
     """
-    arrow, parquet = _pyarrow("use a CSV file")
-    try:
-        with parquet.ParquetFile(path) as file:
-            table = file.read()
-    except (arrow.ArrowException, OSError) as error:
-        raise ReportError(f"{path}: cannot be read as Parquet: {_first_line(error)}") from None
+    with _parquet(path) as parquet, parquet.ParquetFile(path) as file:
+        table = file.read()
     # A missing value of pandas is NaN.
     cells = (
         ["" if cell is None or cell != cell else str(cell) for cell in column.to_pylist()]
@@ -132,8 +122,15 @@ def read_texts(path: Path) -> list[tuple[str, ...]]:
     return [tuple(table.column_names), *zip(*cells, strict=True)]
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+@contextmanager
+def _parquet(path: Path) -> Iterator[Any]:
+    """Yield the module that reads Parquet; what it refuses is an error of the file."""
+    arrow, parquet = _pyarrow("use a CSV file")
+    try:
+        yield parquet
+    except (arrow.ArrowException, OSError, ValueError, TypeError) as error:
+        said = str(error).partition("\n")[0]
+        raise ReportError(f"{path}: cannot be read as Parquet: {said}") from None
 
 
 def _pyarrow(instead: str) -> tuple[Any, Any]:

@@ -24,6 +24,8 @@ from hpc_train.runs.json_files import expanded
 
 _ALLOWED = (*SIZES, BATCH, "exclude")
 _Count = Annotated[int, Meta(ge=1, le=10**9)]
+# As in the run table: the log contradicts the stated value.
+_UNPARSED = "UNPARSED"
 
 
 class _Known(Value, frozen=True, kw_only=True):
@@ -72,60 +74,45 @@ def read_points(path: Path) -> Points:
     content, origins = document.data, document.origins
     if not isinstance(content, dict):
         raise LogParseError(f"{path}: a mapping is needed: log: {{nodes: 2, gpus_per_node: 4}}")
-    below = "points" if set(content) & set(_File.__struct_fields__) else ""
-    whole = content if below else {"points": content}
-    moved = origins if below else {join("points", key): place for key, place in origins.items()}
-    file = decode(whole, _File, moved | {"": str(path)}, LogParseError).value
-    stated, places = {}, {}
+    if not set(content) & set(_File.__struct_fields__):
+        content = {"points": content}
+        origins = {join("points", key): place for key, place in origins.items()}
+    file = decode(content, _File, {**origins, "": str(path)}, LogParseError).value
+    places = {key: origins[join("points", key)] for key in file.points}
+    stated = {}
     for key, entry in file.points.items():
-        prefix = join("points", key)
-        own = {k.removeprefix(f"{prefix}."): v for k, v in moved.items() if k.startswith(prefix)}
-        places[key] = moved[prefix]
-        _check_entry(entry, key, own | {"": moved[prefix]})
-        stated[key] = _stated(entry, own | {"": moved[prefix]})
-    named = {
-        name: getattr(file, name) for name in ("name", "scaling", "baseline", "warmup", "gates")
-    }
-    changes = {name: value for name, value in named.items() if value}
+        if not isinstance(entry, dict) or not entry:
+            log = "some.log" if plain_name(key) in _ALLOWED else key
+            raise LogParseError(
+                f"{places[key]}: {key}: a mapping of sizes is needed",
+                f"name the log first: {log}: {{nodes: 2, gpus_per_node: 4}}",
+            )
+        own = {name: origins[join(join("points", key), name)] for name in entry}
+        stated[key] = _stated(entry, {**own, "": places[key]})
+    fields = {name: getattr(file, name) for name in _File.__struct_fields__ if name != "points"}
+    changes = {name: value for name, value in fields.items() if value}
     return Points(path=path, stated=stated, places=places, changes=changes)
 
 
-def _check_entry(entry: object, key: str, origins: Mapping[str, str]) -> None:
-    if not isinstance(entry, dict) or not entry:
-        log = "some.log" if plain_name(key) in _ALLOWED else key
-        raise LogParseError(
-            f"{origins['']}: {key}: a mapping of sizes is needed",
-            f"name the log first: {log}: {{nodes: 2, gpus_per_node: 4}}",
-        )
-    for name, value in entry.items():
-        if not isinstance(value, (str, int, float)):
-            raise LogParseError(f"{origins[name]}: {key}: {name} must be a number or a word")
-
-
 def _stated(entry: Mapping[str, Any], origins: dict[str, str]) -> Stated:
-    known: dict[str, Any] = {}
-    axes: dict[str, Any] = {}
-    conditions: dict[str, str] = {}
+    found: dict[str, dict[str, Any]] = {"known": {}, "axis": {}, "condition": {}, "unused": {}}
     for key, value in entry.items():
         word, place = plain_name(key), origins[key]
-        if word in _ALLOWED:
-            if word in known:
-                raise LogParseError(f"{place}: {word} is stated twice, here as {key!r}")
-            known[word] = value
-            origins.setdefault(word, place)
-            continue
-        kind, meant = kind_of(word), misspelt(word, _ALLOWED)
-        if meant or kind in ("measure", "run"):
+        kind = "known" if word in _ALLOWED else kind_of(word)
+        meant = misspelt(word, _ALLOWED)
+        if meant or kind not in found:
             near = f"; did you mean {meant!r}?" if meant else "; it is read from the log"
             raise LogParseError(
                 f"{place}: unknown key {key!r}{near}",
                 f"allowed: {', '.join(_ALLOWED)}, conditions (torch, partition …) and axes",
             )
-        if kind == "condition":
-            conditions[word] = str(value)
-        elif kind == "axis":
-            axes[word] = value
-    given = decode(known, _Known, origins, LogParseError).value
+        if not isinstance(value, (str, int, float)):
+            raise LogParseError(f"{place}: {key} must be a number or a word")
+        if word in found[kind]:
+            raise LogParseError(f"{place}: {word} is stated twice, here as {key!r}")
+        found[kind][word] = str(value) if kind == "condition" else value
+        origins.setdefault(word, place)
+    given = decode(found["known"], _Known, origins, LogParseError).value
     sizes = {name: getattr(given, name) for name in SIZES if getattr(given, name) is not None}
     if not sizes and not given.exclude:
         raise LogParseError(f"{origins['']}: no size is stated", f"one of: {', '.join(SIZES)}")
@@ -134,8 +121,8 @@ def _stated(entry: Mapping[str, Any], origins: dict[str, str]) -> Stated:
     except ValueError as wrong:
         raise LogParseError(f"{origins['']}: {wrong}") from None
     return Stated(
-        sizes=sizes, global_batch=given.global_batch_size, axes=axes, conditions=conditions,
-        exclude=given.exclude,
+        sizes=sizes, global_batch=given.global_batch_size, axes=found["axis"],
+        conditions=found["condition"], exclude=given.exclude,
     )  # fmt: skip
 
 
@@ -147,33 +134,29 @@ def logs_named(points: Points) -> list[Path]:
     """
     found: dict[Path, None] = {}
     for key, place in points.places.items():
-        paths = expanded(str(points.path.parent / key))
-        if not paths:
-            folder = (points.path.parent / key).parent
-            names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-            near = nearest(Path(key).name, names) if folder.is_dir() else ""
-            raise LogParseError(f"{place}: no log is called {key!r}{near}", f"looked in {folder}")
+        pattern = points.path.parent / key
+        if not (paths := expanded(str(pattern))):
+            near = nearest(pattern.name, [entry.name for entry in pattern.parent.glob("*")])
+            hint = f"looked in {pattern.parent}"
+            raise LogParseError(f"{place}: no log is called {key!r}{near}", hint)
         found.update(dict.fromkeys(paths))
     return list(found)
 
 
-def by_run(points: Points, runs: Mapping[str, list[Path]]) -> dict[str, tuple[str, Stated]]:
-    """Return key and stated values of each run that a key names.
-
-    An exact name takes precedence over a pattern.
+def _key_by_run(points: Points, runs: Mapping[str, Sequence[Path]]) -> dict[str, str]:
+    """Return the key that names each run; an exact name takes precedence over a pattern.
 
     Raises:
         LogParseError: a key names no run, or two patterns name the same one.
     """
-    found: dict[str, tuple[str, Stated]] = {}
+    found: dict[str, str] = {}
     unused = dict(points.places)
-    folder = points.path.parent
-    exact = {key.rstrip("/"): key for key in points.stated}
-    exact |= {str((folder / key).absolute()): key for key in points.stated}
-    patterns = [key for key in points.stated if any(letter in key for letter in "*?[")]
+    folder = points.path.parent.absolute()
+    names_of = {key: {key.rstrip("/"), str(folder / key)} for key in points.places}
+    patterns = [key for key in points.places if any(letter in key for letter in "*?[")]
     for run, paths in runs.items():
         names = {run, *_names(paths)}
-        keys = list(dict.fromkeys(exact[name] for name in sorted(names & exact.keys())))
+        keys = [key for key, exact in names_of.items() if not names.isdisjoint(exact)]
         keys = keys or [key for key in patterns if any(fnmatchcase(name, key) for name in names)]
         for key in keys:
             unused.pop(key, None)
@@ -181,7 +164,7 @@ def by_run(points: Points, runs: Mapping[str, list[Path]]) -> dict[str, tuple[st
             both = " and ".join(f"{key!r} ({points.places[key]})" for key in keys[:2])
             raise LogParseError(f"{both} both name {run}", "keep one key for each log")
         if keys:
-            found[run] = (keys[0], points.stated[keys[0]])
+            found[run] = keys[0]
     for key, place in unused.items():
         raise LogParseError(
             f"{place}: no log or run is called {key!r}{nearest(key, runs)}",
@@ -190,18 +173,11 @@ def by_run(points: Points, runs: Mapping[str, list[Path]]) -> dict[str, tuple[st
     return found
 
 
-def _names(paths: list[Path]) -> Iterator[str]:
+def _names(paths: Sequence[Path]) -> Iterator[str]:
     """Yield the accepted names of a log: its path, its trailing parts, and those of its folder."""
-    for path in {end for own in paths for end in (own, own.parent)}:
-        parts = path.absolute().parts
-        yield str(path.absolute())
-        yield from ("/".join(parts[start:]) for start in range(1, len(parts)))
-
-
-# Foreign runs and values stated in a file or as options -> runs with sizes, axes and reasons.
-
-# As in the run table: the log contradicts the stated value.
-_UNPARSED = "UNPARSED"
+    for path in {end.absolute() for own in paths for end in (own, own.parent)}:
+        yield str(path)
+        yield from ("/".join(path.parts[start:]) for start in range(1, len(path.parts)))
 
 
 def sized(
@@ -218,7 +194,10 @@ def sized(
     Raises:
         LogParseError: a key of the file names no run.
     """
-    found = {run: (points.places[key], own) for run, (key, own) in by_run(points, logs).items()}
+    found = {
+        run: (points.places[key], points.stated[key])
+        for run, key in _key_by_run(points, logs).items()
+    }
     records = tuple(
         Record(
             run=run, source=place.rpartition(":")[0], line=int(place.rpartition(":")[2]),
@@ -233,8 +212,8 @@ def sized(
         shown = ", ".join(unstated[:6]) + (", …" if len(unstated) > 6 else "")
         said = f"{points.path} does not state {shown}"
         notes = (*notes, f"{said}: the size is taken from the log, if it contains one")
-    changed = msgspec.structs.replace(_with_stated(study, _printed(run_level), found), notes=notes)
-    return msgspec.structs.replace(changed, **points.changes), records
+    runs = _with_stated(study, run_level, found)
+    return msgspec.structs.replace(study, runs=runs, notes=notes, **points.changes), records
 
 
 def in_order(
@@ -256,57 +235,48 @@ def in_order(
                 "give a number for each log, in this order",
             )
     found: dict[str, tuple[str, Stated]] = {}
-    printed = _printed(run_level)
-    for place, run in enumerate(study.runs):
+    for place, name in enumerate(names):
         own = {option: numbers[place] for option, numbers in sizes.items()}
         words = " ".join(f"--{option} {number}" for option, number in own.items())
         try:
-            stated = Stated(sizes=complete_sizes(own))
+            found[name] = words, Stated(sizes=complete_sizes(own))
         except ValueError as wrong:
-            raise LogParseError(f"{run.run_id}: {words}: {wrong}") from None
-        for text in _contradictions(run, stated, printed.get(run.run_id, ())):
-            raise LogParseError(f"{run.run_id}: {words}, but {text}")
-        found[run.run_id] = words, stated
-    return _with_stated(study, printed, found)
-
-
-def _printed(run_level: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
-    """Return the records of each run that state its size or batch."""
-    printed: dict[str, list[Record]] = {}
-    for record in run_level:
-        if record.metric in ("world_size", BATCH) and not record.variant:
-            printed.setdefault(record.run, []).append(record)
-    return printed
+            raise LogParseError(f"{name}: {words}: {wrong}") from None
+    runs = _with_stated(study, run_level, found)
+    for old, new in zip(study.runs, runs, strict=True):
+        if new.problem != old.problem:
+            raise LogParseError(f"{new.run_id}: {new.problem}")
+    return msgspec.structs.replace(study, runs=runs)
 
 
 def _with_stated(
     study: ExpectedStudy,
-    printed: Mapping[str, Sequence[Record]],
+    run_level: Sequence[Record],
     found: Mapping[str, tuple[str, Stated]],
-) -> ExpectedStudy:
-    """Return the study with the stated values of its runs, each with its place."""
+) -> tuple[ExpectedRun, ...]:
+    """Return the runs with their stated values, each with its place."""
+    printed: dict[str, list[Record]] = {}
+    for record in run_level:
+        if record.metric in ("world_size", BATCH) and not record.variant:
+            printed.setdefault(record.run, []).append(record)
     runs: list[ExpectedRun] = []
     counts: Counter[str] = Counter()
     for run in study.runs:
         if run.run_id in found:
             place, stated = found[run.run_id]
             counts[repr(stated)] += 1
-            own = _sized(run, stated, place, printed.get(run.run_id, ()))
-            run = msgspec.structs.replace(own, repetition=counts[repr(stated)])
+            state, problem = run.state, run.problem
+            if stated.exclude:
+                state, problem = EXCLUDED, stated.exclude
+            elif wrong := next(_contradictions(run, stated, printed.get(run.run_id, ())), ""):
+                state, problem = _UNPARSED, f"{wrong}, {place} says otherwise"
+            run = msgspec.structs.replace(
+                run, axes={**run.axes, **stated.axes}, sizes=stated.sizes, state=state,
+                problem=problem, conditions={**run.conditions, **stated.conditions},
+                repetition=counts[repr(stated)],
+            )  # fmt: skip
         runs.append(run)
-    return msgspec.structs.replace(study, runs=tuple(runs))
-
-
-def _sized(run: ExpectedRun, stated: Stated, place: str, printed: Sequence[Record]) -> ExpectedRun:
-    state, problem = run.state, run.problem
-    if stated.exclude:
-        state, problem = EXCLUDED, stated.exclude
-    elif contradiction := next(_contradictions(run, stated, printed), ""):
-        state, problem = _UNPARSED, f"{contradiction}, {place} says otherwise"
-    return msgspec.structs.replace(
-        run, axes={**run.axes, **stated.axes}, sizes=stated.sizes, state=state, problem=problem,
-        conditions={**run.conditions, **stated.conditions},
-    )  # fmt: skip
+    return tuple(runs)
 
 
 def _contradictions(run: ExpectedRun, stated: Stated, printed: Sequence[Record]) -> Iterator[str]:

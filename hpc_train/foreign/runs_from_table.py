@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from itertools import chain, islice
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 from statistics import NormalDist, stdev
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import msgspec
 
@@ -56,8 +56,8 @@ _REPETITION = ("repetition", "rep")
 class _Row:
     """The cells of a row; `texts` are those that are no numbers, by kind and name of their column.
 
-    `words` are in cells of measurements: `OOM`, `NaN`. `spreads` are in the unit of the column of
-    the mean. `runs` are the values of each run that the row sums up.
+    `words` are in cells of measurements: `OOM`, `NaN`; `spreads` beside their values: `1.2 ± 0.1`.
+    `runs` are the values of each run that the row sums up.
     """
 
     place: str
@@ -67,7 +67,6 @@ class _Row:
     words: dict[str, str] = field(default_factory=dict)
     wall_s: float | None = None
     restarts: int = 0
-    count: int = 0
     spreads: dict[str, float] = field(default_factory=dict)
     runs: Sequence[Mapping[str, float]] = ()
 
@@ -76,23 +75,16 @@ class _Row:
         """Whether it has a time or a rate."""
         return not self.values.keys().isdisjoint(RESULT_COLUMNS)
 
+    @property
+    def job(self) -> object:
+        """What two rows of one job share; values agree in these digits, whatever their unit."""
+        values = frozenset((name, f"{value:.11e}") for name, value in self.values.items())
+        texts, sizes = frozenset(self.texts.items()), frozenset(self.sizes.items())
+        return values, texts, sizes, self.wall_s
+
     def of(self, kind: str) -> dict[str, str]:
         """Return the texts of the columns of a kind, by name."""
         return {name: text for (own, name), text in self.texts.items() if own == kind}
-
-
-class _TableRuns(NamedTuple):
-    """The runs of one table, their measurements, and notes.
-
-    `contents` are the place of each row with a result, and what two rows of one job share.
-    `assumed` is how something is read that may mean something else.
-    """
-
-    runs: list[ExpectedRun]
-    records: list[Record]
-    contents: list[tuple[str, object]]
-    notes: list[str]
-    assumed: list[str]
 
 
 def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Record]]:
@@ -103,17 +95,30 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
     Raises:
         LogParseError: a table, a column or a cell is invalid, with its place.
     """
-    titles = table_names([one.path for one in tables])
-    before = [f"{title}: " if len(titles) > 1 else "" for title in titles]
-    parts = list(map(_of_table, tables, before))
+    runs: list[ExpectedRun] = []
+    records: list[Record] = []
+    notes: list[str] = []
+    assumed: dict[str, None] = {}
     first: dict[object, str] = {}
-    for place, contents in chain.from_iterable(one.contents for one in parts):
-        if first.setdefault(contents, place) != place:
-            raise LogParseError(
-                f"{place}: the same row as {first[contents]}: one job, not two repetitions",
-                "remove it or, if they are two jobs, distinguish them by a column `repetition`",
-            )
-    runs = [run for one in parts for run in one.runs]
+    titles = table_names([one.path for one in tables])
+    for table, title in zip(tables, titles, strict=True):
+        meanings = columns(table.names, f"{table.path}:{table.line}")
+        plain, said = _with_points(table, meanings)
+        meanings = _settings_and_fractions(plain, meanings)
+        rows = [_row(plain, meanings, place) for place in range(len(plain.rows))]
+        notes += _notes(table, meanings, rows)
+        assumed |= dict.fromkeys(said)
+        for row, name in zip(
+            rows, _names(rows, f"{title}: " if len(tables) > 1 else ""), strict=True
+        ):
+            if row.has_result and (place := first.setdefault(row.job, row.place)) != row.place:
+                raise LogParseError(
+                    f"{row.place}: the same row as {place}: one job, not two repetitions",
+                    "remove it or, if they are two jobs, distinguish them by a column `repetition`",
+                )
+            for number, values in enumerate(row.runs, start=1):
+                runs.append(_run(row, f"{name}-r{number}" if len(row.runs) > 1 else name))
+                records.extend(_records(row.place, values, runs[-1]))
     scalings = {run.axes.get(_SCALING) for run in runs} - {None}
     scaling = scalings.pop() if len(scalings) == 1 else None
     counts: Counter[str] = Counter()
@@ -124,12 +129,10 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
         key = repr((sorted(run.sizes.items()), axes, run.conditions))
         counts[key] += 1
         runs[number] = msgspec.structs.replace(run, axes=axes, repetition=counts[key])
-    notes = tuple(chain.from_iterable(one.notes for one in parts))
-    study = undeclared(sheet_of(tables[0].path)[0].stem, tuple(runs), Warmup(steps=0), notes)
-    assumed = dict.fromkeys(chain.from_iterable(one.assumed for one in parts))
-    said = f"reading {', '.join(assumed)}" if assumed else ""
-    study = msgspec.structs.replace(study, scaling=scaling, assumed=said)
-    return study, [record for one in parts for record in one.records]
+    stem = sheet_of(tables[0].path)[0].stem
+    study = undeclared(stem, tuple(runs), Warmup(steps=0), tuple(notes))
+    read = f"reading {', '.join(assumed)}" if assumed else ""
+    return msgspec.structs.replace(study, scaling=scaling, assumed=read), records
 
 
 def table_names(paths: Sequence[Path]) -> list[str]:
@@ -140,27 +143,6 @@ def table_names(paths: Sequence[Path]) -> list[str]:
         f"{stem}:{sheet}" if sheet and stems.count(stem) > 1 else stem
         for stem, (_, sheet) in zip(stems, split, strict=True)
     ]
-
-
-def _of_table(table: ResultTable, before: str) -> _TableRuns:
-    meanings = columns(table.names, f"{table.path}:{table.line}")
-    table, assumed = _with_points(table, meanings)
-    meanings = _settings_and_fractions(table, meanings)
-    rows = [_row(table, meanings, place) for place in range(len(table.rows))]
-    found = _TableRuns([], [], [], _notes(table, meanings, rows), assumed)
-    for row, (line, _), name in zip(rows, table.rows, _names(rows, before), strict=True):
-        run = _run(row, name)
-        if row.has_result:
-            # Digits in which the values of one job agree, whatever their unit.
-            values = frozenset((name, f"{value:.11e}") for name, value in row.values.items())
-            own = (values, frozenset(run.sizes.items()), row.wall_s, frozenset(row.texts.items()))
-            found.contents.append((row.place, own))
-        for number, of_run in enumerate(row.runs, start=1):
-            if len(row.runs) > 1:
-                run = msgspec.structs.replace(run, run_id=f"{name}-r{number}")
-            found.runs.append(run)
-            found.records.extend(_records(str(table.path), line, of_run, run))
-    return found
 
 
 def _names(rows: Sequence[_Row], before: str) -> list[str]:
@@ -233,13 +215,11 @@ def _with_points(
     times = (row[place] for _, row in table.rows for place in seconds)
     clocks = (text for text in times if text.count(":") == 1 and _CLOCK.fullmatch(text))
     assumed += [f"{text} as m:ss" for text in islice(clocks, 1)]
-    rows = []
-    for line, row in table.rows:
-        changed = list(row)
-        for place in numeric:
-            changed[place] = plain(row[place])
-        rows.append((line, tuple(changed)))
-    return table._replace(rows=tuple(rows)), assumed
+    rows = tuple(
+        (line, tuple(plain(text) if n in numeric else text for n, text in enumerate(row)))
+        for line, row in table.rows
+    )
+    return table._replace(rows=rows), assumed
 
 
 def _comma(text: str) -> str:
@@ -286,7 +266,6 @@ def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Ro
         LogParseError: a number or a word is invalid.
     """
     row = _Row(table.where(place))
-    results = [column for column in meanings if column.name in RESULT_COLUMNS]
     name = ""
     try:
         for column, text in zip(meanings, table.rows[place][1], strict=True):
@@ -295,10 +274,8 @@ def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Ro
                 _add(row, column, text)
         name = "size"
         row.sizes = complete_sizes(row.sizes)
-        row.runs = [row.values]
-        stated = [column for column in results if column.name in row.values]
-        if len(stated) == 1 and row.spreads and 2 <= row.count <= _MOST_RUNS:
-            row.runs = _quantiles(row, stated[0])
+        name = "spread"
+        row.runs = _summed_up(row, meanings)
     except ValueError as wrong:
         raise LogParseError(f"{row.place}: {name}: {wrong}", "correct this cell") from None
     if not row.sizes:
@@ -325,13 +302,8 @@ def _add(row: _Row, column: TableColumn, text: str) -> None:
         row.restarts = _whole(text, 0)
     elif name == "wall_s":
         row.wall_s = value_of(column, text) or None
-    elif kind == "spread":
-        # That of a single run is NaN.
-        if re.search("[0-9]", text):
-            row.spreads[name] = number(text, "1")
-    elif kind == "count":
-        row.count = row.count or _whole(text, 1)
-    else:
+    elif kind not in ("spread", "count") or re.search("[0-9]", text):
+        # The spread of a single run is NaN.
         row.texts[kind, name] = _scaling(text) if name == _SCALING else text
 
 
@@ -349,20 +321,26 @@ def _add_measure(row: _Row, column: TableColumn, text: str) -> None:
         row.values[name] = value_of(column, text)
 
 
-def _quantiles(row: _Row, column: TableColumn) -> Sequence[Mapping[str, float]]:
+def _summed_up(row: _Row, columns: Sequence[TableColumn]) -> Sequence[Mapping[str, float]]:
     """Return the values of each run of a row that states mean, spread and number of runs.
 
     The runs have exactly that mean and standard deviation, at the quantiles of a normal
     distribution.
     """
-    name, mean = column.name, row.values[column.name]
-    word, deviation = next(iter(row.spreads.items()))
-    if word != name:
+    results = [one for one in columns if one.name in RESULT_COLUMNS and one.name in row.values]
+    counts, spreads = list(row.of("count").values()), row.of("spread")
+    if len(results) != 1 or not counts or not (row.spreads or spreads):
+        return [row.values]
+    count, name, mean = _whole(counts[0], 1), results[0].name, row.values[results[0].name]
+    deviation = row.spreads.get(name, 0.0)
+    for word, text in islice(spreads.items(), 1):
         # d(1/x) = dx/x²
-        deviation *= mean**2 if column.unit == STEPS_PER_SECOND else column.factor
-        if word.rpartition("_")[2] in ("sem", "stderr"):
-            deviation *= row.count**0.5
-    scores = [NormalDist().inv_cdf((n + 0.5) / row.count) for n in range(row.count)]
+        is_inverse = results[0].unit == STEPS_PER_SECOND
+        deviation = number(text, "1") * (mean**2 if is_inverse else results[0].factor)
+        deviation *= count**0.5 if word.rpartition("_")[2] in ("sem", "stderr") else 1
+    if not 2 <= count <= _MOST_RUNS:
+        return [row.values]
+    scores = [NormalDist().inv_cdf((n + 0.5) / count) for n in range(count)]
     values = [mean + deviation * score / stdev(scores) for score in scores]
     return [{**row.values, name: value} for value in values] if min(values) > 0 else [row.values]
 
@@ -419,10 +397,9 @@ _SCOPES: Mapping[str, Scope] = {
 }  # fmt: skip
 
 
-def _records(
-    source: str, line: int, values: Mapping[str, float], run: ExpectedRun
-) -> Iterator[Record]:
+def _records(place: str, values: Mapping[str, float], run: ExpectedRun) -> Iterator[Record]:
     """Yield the values of a run; a rate of one GPU counts for all, unless theirs is stated."""
+    source, _, line = place.rpartition(":")
     gpus = run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
     for name, value in values.items():
         metric, scope = PER_GPU.get(name, name), _SCOPES.get(name, "global")
@@ -432,7 +409,7 @@ def _records(
         yield Record(
             run=run.run_id,
             source=source,
-            line=line,
+            line=int(line),
             parser="table",
             metric=metric,
             value=value,
@@ -589,7 +566,7 @@ def _notes(table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_
             f"each value is a separate series in {', '.join(axes[:_MOST_NAMED])}{more}; leave out "
             "a column that is a result."
         )
-    if counts := sorted({row.count for row in rows if len(row.runs) > 1}):
+    if counts := sorted({len(row.runs) for row in rows} - {1}):
         many = " or ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
         said.append(
             f"a row is the mean and the spread of its {many} runs, which are taken as normally "
@@ -604,7 +581,9 @@ def _unused_cells(rows: Sequence[_Row]) -> Iterator[str]:
     words = ((row.place, *one) for row in rows if row.has_result for one in row.words.items())
     for place, name, word in islice(words, 1):
         yield f"{place}: {name}: {word!r} is not a number, and counts as empty."
-    spreads = (row.place for row in rows if row.spreads and not row.count)
+    spreads = (
+        row.place for row in rows if (row.spreads or row.of("spread")) and not row.of("count")
+    )
     for place in islice(spreads, 1):
         why = "nothing states the number of runs: add a column `n`."
         yield f"{place}: the spread is not used, because {why}"

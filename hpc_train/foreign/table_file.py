@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.extras import need
 from hpc_train.base.file_kinds import COMPRESSED_START, DAMAGE, UNPACK, packed_kind
-from hpc_train.base.files import LARGEST, is_folder, is_regular, open_stream, read_regular
+from hpc_train.base.files import LARGEST, is_folder, is_regular, open_stream
 from hpc_train.base.yamlfile import read
 from hpc_train.foreign.csv_table import (
     EXAMPLE,
@@ -196,7 +196,6 @@ _OF_STEPS = frozenset({
     "step_time", "epoch_time", "samples_per_second", "tokens_per_second", "tflops", "mfu", "power",
     "samples_per_second_per_gpu", "tokens_per_second_per_gpu", "tflops_per_gpu", "power_per_gpu",
 })  # fmt: skip
-_LARGEST = 64 << 20
 
 
 def _mlflow_runs(path: Path) -> list[Path]:
@@ -247,10 +246,10 @@ def _mlflow_run(folder: Path) -> dict[str, str]:
     cells["state"] = _STATES.get(status, "") if isinstance(status, int) else str(status or "")
     if isinstance(start, int) and isinstance(end, int) and 0 < start < end:
         cells["wall_s"] = str((end - start) / 1000)
-    for name, path in _files(folder / "params"):
-        cells[f"params.{name}"] = " ".join(_text(path).split())
-    for name, path in _files(folder / "metrics"):
-        word, values = plain_name(name), _values(path)
+    for name, _, text in _files(folder / "params"):
+        cells[f"params.{name}"] = " ".join(text.split())
+    for name, path, text in _files(folder / "metrics"):
+        word, values = plain_name(name), _values(path, text)
         finite = [value for value in values if isfinite(value)]
         if word in _OF_STEPS and finite:
             values = [median(finite[1:] or finite)]
@@ -260,24 +259,18 @@ def _mlflow_run(folder: Path) -> dict[str, str]:
     return cells
 
 
-def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    for path in sorted(folder.rglob("*")):
-        if is_regular(path):
-            yield path.relative_to(folder).as_posix(), path
+def _files(folder: Path) -> Iterator[tuple[str, Path, str]]:
+    """Yield the names, the paths and the texts of the files below a folder."""
+    for path in filter(is_regular, sorted(folder.rglob("*"))):
+        text = _contents(path, LARGEST).decode("utf-8", "replace")
+        yield path.relative_to(folder).as_posix(), path, text
 
 
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path, _LARGEST).decode("utf-8", "replace")
-    except OSError as failure:
-        raise LogParseError(f"{path}: cannot be read: {failure.strerror or failure}") from None
-
-
-def _values(path: Path) -> list[float]:
+def _values(path: Path, text: str) -> list[float]:
     """Return the values of a metric in the order of their steps."""
     found = []
     # A last line without an end is being written.
-    for number, line in enumerate(_text(path).split("\n")[:-1], start=1):
+    for number, line in enumerate(text.split("\n")[:-1], start=1):
         try:
             stamp, value, step = (line + " 0").split()[:3]
             found.append((int(step), int(stamp), float(value)))
@@ -309,10 +302,13 @@ def is_json_of_results(head: str) -> bool:
     if head.split() in (["[]"], ["[", "]"]):
         return True
     try:
-        _, first = next(_rows(head), (0, None))
-        if isinstance(first, dict) and _OF_BENCHMARKS.issubset(first):
+        _, first = next(_objects(head), (0, None))
+        first = next(iter(_rows_of_columns(first)), first)
+        if not isinstance(first, dict):
+            return False
+        if _OF_BENCHMARKS.issubset(first):
             return True
-        names = tuple(_cells(first)) if isinstance(first, dict) else ()
+        names = tuple(_cells(first))
     except (ValueError, RecursionError):
         # It is longer than the head, or reading it names what is wrong.
         names = tuple(_KEY.findall(head.partition("}")[0]))
@@ -328,7 +324,10 @@ def parse_json(path: Path, text: str) -> ResultTable:
     names: dict[str, None] = {}
     rows: list[tuple[int, dict[str, str]]] = []
     try:
-        for line, value in _rows(text):
+        objects = list(_objects(text))
+        if len(objects) == 1:
+            objects = [(objects[0][0], row) for row in _rows_of_columns(objects[0][1])] or objects
+        for line, value in objects:
             if not isinstance(value, dict):
                 shown = json.dumps(value)[:40]
                 raise LogParseError(f"{path}:{line}: {shown} is not an object", _ROWS)
@@ -348,23 +347,14 @@ def parse_json(path: Path, text: str) -> ResultTable:
     return table_of(path, chain(header, ((n, [row.get(k, "") for k in names]) for n, row in rows)))
 
 
-def _rows(text: str) -> Iterator[tuple[int, Any]]:
-    """Yield the value of each row, with the line on which it begins."""
-    objects = _objects(text)
-    first = list(next(objects, ()))
-    second = next(objects, None)
-    columns = list(first[1].values()) if first and isinstance(first[1], dict) else []
-    if second is None and columns and all(isinstance(one, dict) for one in columns):
-        numbers = columns[0].keys()
-        if all(one.keys() == numbers for one in columns) and all(map(str.isdecimal, numbers)):
-            for number in numbers:
-                yield first[0], {name: column[number] for name, column in first[1].items()}
-            return
-    if first:
-        yield first[0], first[1]
-    if second:
-        yield second
-    yield from objects
+def _rows_of_columns(value: Any) -> list[dict[str, Any]]:
+    """Return the rows of an object of columns; none of another value."""
+    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+        return []
+    numbers = {tuple(column) for column in value.values()}
+    if len(numbers) != 1 or not all(map(str.isdecimal, *numbers)):
+        return []
+    return [{name: own[number] for name, own in value.items()} for number in numbers.pop()]
 
 
 def _objects(text: str) -> Iterator[tuple[int, Any]]:
