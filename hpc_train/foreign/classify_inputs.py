@@ -51,7 +51,7 @@ def _files(word: str) -> list[Path]:
     return [Path(f"{path}:{sheet}") for path in expanded(str(file))] if sheet else expanded(word)
 
 
-TABLE = "table"
+_TABLE = "table"
 """The format of a table of results whose file name does not show it, such as stdin."""
 InputKind = Literal["tables", "records", "points", "logs"]
 
@@ -83,7 +83,7 @@ def one_kind(paths: Sequence[Path], form: str) -> InputKind:
         if path.is_fifo() and not path.is_relative_to("/dev"):
             # Reading it would block until another process writes.
             raise LogParseError(f"{path}: a pipe, not a file", "use `-` for stdin")
-        kinds.setdefault("tables" if form == TABLE else kind_of(path), path)
+        kinds.setdefault("tables" if form == _TABLE else kind_of(path), path)
     if len(kinds) > 1:
         named = " and ".join(f"{kind} ({path})" for kind, path in kinds.items())
         hint = "give the sizes of logs with --points FILE" if "points" in kinds else ""
@@ -96,56 +96,39 @@ def one_kind(paths: Sequence[Path], form: str) -> InputKind:
     return kind
 
 
-# Foreign files -> an error if they contain one job twice.
-
-
-def refuse_same_files(paths: Sequence[Path]) -> None:
-    """Refuse files of records if two of them are identical.
-
-    Raises:
-        LogParseError: two files are identical; the message names both.
-    """
-    twice = next(((path, path) for path in paths if paths.count(path) > 1), None)
-    if same := twice or _alike({str(path): (path,) for path in paths}):
-        raise LogParseError(f"{same[0]} and {same[1]} are the same file", "give it once")
-
-
 def refuse_same_logs(study: ExpectedStudy, files: Mapping[str, Sequence[Path]]) -> None:
-    """Refuse completed runs if the logs of two of them are the same, byte for byte.
+    """Refuse completed runs if the logs of two of them are the same, byte for byte, unpacked.
 
     Raises:
         LogParseError: two logs are the same; the message names both runs.
     """
     ok = JobState.COMPLETED.value
     counted = {run.run_id: files.get(run.run_id, ()) for run in study.runs if run.state == ok}
-    if same := _alike(counted):
-        one, other = same
-        raise LogParseError(
-            f"{one} and {other} are the same log, byte for byte: one job, not two repetitions",
-            f"give one of them, or exclude one: --exclude '{other}=a copy of {one}'",
-        )
-
-
-def _alike(groups: Mapping[str, Sequence[Path]]) -> tuple[str, str] | None:
-    """Return the names of the first two groups whose files have the same bytes, unpacked."""
-    packed = any(path.suffix in UNPACK for paths in groups.values() for path in paths)
+    packed = any(path.suffix in UNPACK for paths in counted.values() for path in paths)
     sizes = {
         name: tuple(0 if packed else path.stat().st_size for path in paths)
-        for name, paths in groups.items()
+        for name, paths in counted.items()
         if paths and all(path.is_file() for path in paths)
     }
-    counts, places = Counter(sizes.values()), dict[str, str]()
+    counts, names = Counter(sizes.values()), dict[str, str]()
     for name in (name for name, size in sizes.items() if counts[size] > 1):
-        digest = hashlib.sha256()
         try:
-            for path in groups[name]:
-                with open_regular(path) as file:
-                    unpacked = UNPACK[path.suffix](file) if path.suffix in UNPACK else file
-                    while block := unpacked.read(1 << 20):
-                        digest.update(block)
-                digest.update(b"\0")
+            digest = _digest(counted[name])
         except (*DAMAGE, LogParseError):
             continue
-        if (first := places.setdefault(digest.hexdigest(), name)) != name:
-            return first, name
-    return None
+        if (one := names.setdefault(digest, name)) != name:
+            raise LogParseError(
+                f"{one} and {name} are the same log, byte for byte: one job, not two repetitions",
+                f"give one of them, or exclude one: --exclude '{name}=a copy of {one}'",
+            )
+
+
+def _digest(paths: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        with open_regular(path) as file:
+            unpacked = UNPACK[path.suffix](file) if path.suffix in UNPACK else file
+            while block := unpacked.read(1 << 20):
+                digest.update(block)
+        digest.update(b"\0")
+    return digest.hexdigest()

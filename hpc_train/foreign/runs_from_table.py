@@ -56,8 +56,8 @@ _REPETITION = ("repetition", "rep")
 class _Row:
     """The cells of a row; `texts` are those that are no numbers, by kind and name of their column.
 
-    `words` are in cells of measurements: `OOM`, `NaN`; `spreads` beside their values: `1.2 ± 0.1`.
-    `runs` are the values of each run that the row sums up.
+    `words` are in cells of measurements: `OOM`, `NaN`. `runs` are the values of each run that the
+    row sums up.
     """
 
     place: str
@@ -67,7 +67,6 @@ class _Row:
     words: dict[str, str] = field(default_factory=dict)
     wall_s: float | None = None
     restarts: int = 0
-    spreads: dict[str, float] = field(default_factory=dict)
     runs: Sequence[Mapping[str, float]] = ()
 
     @property
@@ -207,11 +206,7 @@ def _with_points(
     assumed = [column.assumed for column in meanings if column.assumed]
     if kinds.keys() == {"either"}:
         assumed.append(f"{kinds['either']!r} as {plain(kinds['either'])}")
-    seconds = [
-        place
-        for place in numeric
-        if not meanings[place].unit and UNITS.get(meanings[place].name, "s") == "s"
-    ]
+    seconds = [n for n in numeric if not meanings[n].unit and _our_unit(meanings[n]) == "s"]
     times = (row[place] for _, row in table.rows for place in seconds)
     clocks = (text for text in times if text.count(":") == 1 and _CLOCK.fullmatch(text))
     assumed += [f"{text} as m:ss" for text in islice(clocks, 1)]
@@ -315,8 +310,7 @@ def _add_measure(row: _Row, column: TableColumn, text: str) -> None:
         row.words[name] = text
     elif stated:
         row.values[name] = value_of(column, stated["mean"] + stated["unit"])
-        relative = number(stated["spread"], "1") / (number(stated["mean"], "1") or 1)
-        row.spreads[name] = relative * row.values[name]
+        row.texts["spread", f"{name}_std"] = stated["spread"] + stated["unit"]
     else:
         row.values[name] = value_of(column, text)
 
@@ -328,16 +322,22 @@ def _summed_up(row: _Row, columns: Sequence[TableColumn]) -> Sequence[Mapping[st
     distribution.
     """
     results = [one for one in columns if one.name in RESULT_COLUMNS and one.name in row.values]
-    counts, spreads = list(row.of("count").values()), row.of("spread")
-    if len(results) != 1 or not counts or not (row.spreads or spreads):
+    counts = list(row.of("count").values())
+    # One of them belongs to `accuracy_std`, and not to the time.
+    others = row.values.keys() - {one.name for one in results}
+    spreads = [
+        (word, text)
+        for word, text in row.of("spread").items()
+        if plain_name(word.rpartition("_")[0]) not in others
+    ]
+    if len(results) != 1 or not counts or not spreads:
         return [row.values]
     count, name, mean = _whole(counts[0], 1), results[0].name, row.values[results[0].name]
-    deviation = row.spreads.get(name, 0.0)
-    for word, text in islice(spreads.items(), 1):
-        # d(1/x) = dx/x²
-        is_inverse = results[0].unit == STEPS_PER_SECOND
-        deviation = number(text, "1") * (mean**2 if is_inverse else results[0].factor)
-        deviation *= count**0.5 if word.rpartition("_")[2] in ("sem", "stderr") else 1
+    word, text = spreads[0]
+    is_inverse = results[0].unit == STEPS_PER_SECOND
+    # d(1/x) = dx/x²
+    deviation = number(text, "1") * mean**2 if is_inverse else _with_unit(results[0], text)
+    deviation *= count**0.5 if word.rpartition("_")[2] in ("sem", "stderr") else 1
     if not 2 <= count <= _MOST_RUNS:
         return [row.values]
     scores = [NormalDist().inv_cdf((n + 0.5) / count) for n in range(count)]
@@ -426,8 +426,7 @@ def value_of(column: TableColumn, text: str) -> float:
         ValueError: it is no number, or not one that this measurement can have.
     """
     name = column.name
-    ours = UNITS.get(PER_GPU.get(name, name), "s")
-    clock = _CLOCK.fullmatch(text) if ours == "s" else None
+    clock = _CLOCK.fullmatch(text) if _our_unit(column) == "s" else None
     if column.unit == STEPS_PER_SECOND:
         steps_per_second = number(text, column.unit)
         value = 1 / steps_per_second if steps_per_second else 0.0
@@ -437,7 +436,7 @@ def value_of(column: TableColumn, text: str) -> float:
         factor = 60 if column.unit[:1] == "h" and clock[2] is None else 1
         value = factor * (((days * 24 + hours) * 60 + minutes) * 60 + seconds)
     else:
-        value = _with_unit(column, text, ours)
+        value = _with_unit(column, text)
     if name in FRACTIONS and not 0 <= value <= 1:
         most = "a fraction, from 0 to 1" if column.factor == 1 else "at most 100 %"
         raise ValueError(f"{text} must be {most}")
@@ -448,12 +447,16 @@ def value_of(column: TableColumn, text: str) -> float:
     return value
 
 
-def _with_unit(column: TableColumn, text: str, ours: str) -> float:
+def _our_unit(column: TableColumn) -> str:
+    return UNITS.get(PER_GPU.get(column.name, column.name), "s")
+
+
+def _with_unit(column: TableColumn, text: str) -> float:
     if match := _WITH_UNIT.fullmatch(text):
         found = heading(f"{column.name} [{match['unit']}]")
         if column.name in (found.name, plain_name(match["unit"])):
-            return number(match["number"], ours) * found.factor
-    return number(text, column.unit or ours) * column.factor
+            return number(match["number"], "1") * found.factor
+    return number(text, column.unit or _our_unit(column)) * column.factor
 
 
 OK = JobState.COMPLETED.value
@@ -531,9 +534,6 @@ def _whole(text: str, least: int) -> int:
     return int(value)
 
 
-_MOST_NAMED = 6
-
-
 def _notes(table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_Row]) -> list[str]:
     """Return how the columns are read, which are not used, and an example of each unused cell."""
     said = ["each row is a run; sizes, states and values are taken from the table."]
@@ -561,10 +561,9 @@ def _notes(table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_
         if column.kind == "axis" and odd:
             axes.append(f"{name!r} ({values} values)")
     if axes:
-        more = f" and {len(axes) - _MOST_NAMED} more" if len(axes) > _MOST_NAMED else ""
         said.append(
-            f"each value is a separate series in {', '.join(axes[:_MOST_NAMED])}{more}; leave out "
-            "a column that is a result."
+            f"each value is a separate series in {', '.join(axes)}; leave out a column that is a "
+            "result."
         )
     if counts := sorted({len(row.runs) for row in rows} - {1}):
         many = " or ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
@@ -581,9 +580,7 @@ def _unused_cells(rows: Sequence[_Row]) -> Iterator[str]:
     words = ((row.place, *one) for row in rows if row.has_result for one in row.words.items())
     for place, name, word in islice(words, 1):
         yield f"{place}: {name}: {word!r} is not a number, and counts as empty."
-    spreads = (
-        row.place for row in rows if (row.spreads or row.of("spread")) and not row.of("count")
-    )
+    spreads = (row.place for row in rows if row.of("spread") and not row.of("count"))
     for place in islice(spreads, 1):
         why = "nothing states the number of runs: add a column `n`."
         yield f"{place}: the spread is not used, because {why}"

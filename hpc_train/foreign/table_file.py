@@ -101,8 +101,8 @@ def read_table(path: Path, sheet: str = "") -> ResultTable:
 
 def _ending(path: Path) -> str:
     """Return the extension in lower case, without that of a compressed file."""
-    name = path.name.lower()
-    return Path(name.removesuffix(path.suffix.lower()) if path.suffix in UNPACK else name).suffix
+    name = Path(path.name.lower())
+    return Path(name.stem).suffix if name.suffix in UNPACK else name.suffix
 
 
 class _Source(Protocol):

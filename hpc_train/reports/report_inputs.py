@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from pathlib import Path
@@ -18,13 +17,7 @@ import msgspec
 from hpc_train.base.errors import HpcTrainError, LogParseError, SpecError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.value import Value
-from hpc_train.foreign.classify_inputs import (
-    TABLE,
-    classify,
-    one_kind,
-    refuse_same_files,
-    refuse_same_logs,
-)
+from hpc_train.foreign.classify_inputs import classify, one_kind, refuse_same_logs
 from hpc_train.foreign.points_file import in_order, logs_named, read_points, sized
 from hpc_train.foreign.table_file import read_table, sheet_of
 from hpc_train.jobs.log_selection import Search
@@ -32,7 +25,6 @@ from hpc_train.jobs.operations import PEAK
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.collect import apart_warnings, packs_in, wanted
 from hpc_train.logs.foreign_logs_by_run import foreign_runs, nothing
-from hpc_train.logs.formats.mlperf import mlperf_run, scaling_factor
 from hpc_train.logs.log_file import log_files, rank_of
 from hpc_train.logs.pattern_suggestions import suggested_for
 from hpc_train.logs.read_log import GUESSING, ParseStats, Wanted
@@ -46,7 +38,6 @@ from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.run import JobState, Manifest, Run
 from hpc_train.runs.run_folders import homes, is_run, run_folders
-from hpc_train.scaling.time_to_accuracy_by_point import LEAST_RUNS, score
 from hpc_train.sites.load import load_site
 
 if TYPE_CHECKING:
@@ -353,11 +344,6 @@ def _read_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> _
         LogParseError: paths of several kinds, or a file with an error.
     """
     kind = one_kind(paths, search.form)
-    if kind in ("tables", "records") and search.form not in ("auto", TABLE):
-        # Only logs have a format, but an unknown format is always an error.
-        wanted(search.form)
-    if search.sheet and kind != "tables":
-        raise LogParseError(f"{paths[0]}: not an Excel workbook, so it has no sheets")
     if search.patterns and kind in ("tables", "records"):
         raise LogParseError(f"{paths[0]}: not a log, so --pattern reads no line of it")
     if kind == "tables":
@@ -421,10 +407,9 @@ def _of_logs(
     study = _study("logs", ranks, metrics_of(records))
     failures = {run: end.failure for run, end in ends.items() if end.failure}
     study = _failed(study, failures, allow_failed=allow_failed)
-    notes = (*study.notes, *mlperf_notes(log.path for log in logs))
     files = {run: [log.path for log in own] for run, own in runs.items()}
     assumed = f"reading the last job of each log (from {', '.join(begun)})" if begun else ""
-    study = msgspec.structs.replace(study, notes=notes, assumed=assumed)
+    study = msgspec.structs.replace(study, assumed=assumed)
     return _Foreign(study, records, transports, files, tuple(log.path for log in logs))
 
 
@@ -446,7 +431,6 @@ def _failed(
 
 
 def _of_records(paths: Sequence[Path]) -> _Foreign:
-    refuse_same_files(paths)
     from hpc_train.scaling.record_arrays import joined_arrays, metrics_of
 
     records = joined_arrays([_read_records(path) for path in paths])
@@ -506,40 +490,3 @@ def _problem(metrics: AbstractSet[str]) -> str:
             return "a number of ranks, but no time or rate of training; see hpctrain help events"
         return f"a benchmark ({names}), not a training; hpctrain collect prints its values"
     return ""
-
-
-# Names of the logs of one result in the rules of MLPerf.
-_RESULTS = "result_*.txt"
-
-
-def mlperf_notes(logs: Iterable[Path]) -> Iterator[str]:
-    """Yield the score of each folder of results whose runs are all among the logs.
-
-    A part of a result has no score, because its best and worst runs are unknown.
-    """
-    chosen = set(logs)
-    for folder in sorted({path.parent for path in chosen if path.match(_RESULTS)}):
-        files = sorted(folder.glob(_RESULTS))
-        if len(files) >= LEAST_RUNS and chosen.issuperset(files):
-            yield from _note(folder, files)
-
-
-def _note(folder: Path, files: list[Path]) -> Iterator[str]:
-    try:
-        runs, factor = [mlperf_run(path) for path in files], scaling_factor(folder)
-    except LogParseError as error:
-        yield f"{folder}: no MLPerf score: {error}"
-        return
-    # Other programs may use the same file names.
-    if not any(run.benchmark for run in runs):
-        return
-    times = [run.time_to_train_s if run.status == "success" else None for run in runs]
-    seconds, failed = score(times, factor), times.count(None)
-    scaled = f", times the factor {factor:g} of scaling.json" if factor != 1 else ""
-    lost = f", {failed} of them without success" if failed else ""
-    mean = f"by the rules' mean of {len(times)} runs{lost}{scaled}"
-    minutes = f"{seconds / 60:.3f} minutes to train, {mean}"
-    if not math.isfinite(seconds):
-        minutes = f"none: {failed} of {len(times)} runs without success"
-    on = f" on {runs[0].platform}" if runs[0].platform else ""
-    yield f"{runs[0].benchmark}{on} ({folder}): MLPerf score {minutes}"

@@ -22,7 +22,7 @@ from hpc_train.scaling.record_arrays import record_arrays
 from hpc_train.scaling.report_options import Target
 from hpc_train.scaling.runs import OK
 
-LEAST_RUNS = 3
+_LEAST_RUNS = 3
 _OLYMPIC = 5
 
 
@@ -93,9 +93,9 @@ def score(times: Sequence[float | None], factor: float = 1.0) -> float:
     Raises:
         ReportError: fewer than three runs, or an invalid time.
     """
-    if len(times) < LEAST_RUNS:
+    if len(times) < _LEAST_RUNS:
         raise ReportError(
-            f"{len(times)} runs make no MLPerf score; it takes {LEAST_RUNS} or more (5 or 10)"
+            f"{len(times)} runs make no MLPerf score; it takes {_LEAST_RUNS} or more (5 or 10)"
         )
     wrong = [time for time in times if time is not None and not LEAST <= time <= MOST]
     if wrong:
@@ -238,7 +238,7 @@ def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
         times = [run[name] for run in own]
         if any(run["state"] == REACHED and run[name] is None for run in own):
             return None
-        if len(times) >= LEAST_RUNS:
+        if len(times) >= _LEAST_RUNS:
             found = score(times)
             return found if isfinite(found) else None
         return None if None in times else float(np.mean(times))

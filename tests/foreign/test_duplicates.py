@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.classify_inputs import refuse_same_files
 from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.foreign.table_file import read_table
 from hpc_train.logs.record import Record
@@ -23,19 +22,6 @@ def written(folder: Path, **contents: str) -> list[Path]:
 
 def studied(paths: list[Path]) -> tuple[ExpectedStudy, list[Record]]:
     return table_study([read_table(path) for path in paths])
-
-
-def test_one_file_named_twice_is_refused(tmp_path: Path) -> None:
-    (path,) = written(tmp_path, a="1")
-    with pytest.raises(LogParseError, match=r"a\.csv and .*a\.csv are the same file"):
-        refuse_same_files([path, path])
-
-
-def test_two_files_with_the_same_bytes_are_refused(tmp_path: Path) -> None:
-    paths = written(tmp_path, a="1", b="2", c="1")
-    with pytest.raises(LogParseError, match=r"a\.csv and .*c\.csv are the same file"):
-        refuse_same_files(paths)
-    refuse_same_files(paths[:2])
 
 
 HEAD = "nodes,gpus_per_node,samples_per_second"

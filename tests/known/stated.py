@@ -14,12 +14,28 @@ from hpc_train.diagnosis.diagnose_runs import Diagnosed, diagnose
 from hpc_train.diagnosis.diagnosis import LogFinding
 from hpc_train.foreign.parquet import records_frame
 from hpc_train.jobs.log_selection import Search
-from hpc_train.logs.formats.mlperf import MlperfRun, mlperf_run
+from hpc_train.logs.formats.base import Hit
+from hpc_train.logs.formats.mlperf import Mlperf
+from hpc_train.logs.line_dispatch import dispatch
+from hpc_train.logs.log_file import open_log
 from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.runs.nccl_transport import Transport
 from hpc_train.scaling.runs import run_frame
 
 NOWHERE = Path("/nowhere")
+
+
+def mlperf_run(path: Path) -> dict[str, Any]:
+    """Return the words and the first values of the log of a run."""
+    parser, found = Mlperf(), dict[str, float]()
+    parser.literals = (b":::ML", b":::SYSJSON")
+    with open_log(path) as stream:
+        for line, _ in dispatch(stream, [parser]):
+            for hit in parser.read(line):
+                if isinstance(hit, Hit):
+                    found.setdefault(hit.metric, hit.value)
+    words = {word.removeprefix("submission_"): said for word, said in parser.words.items()}
+    return {"status": parser.status or "failed", **words, **found}
 
 
 class Stated:
@@ -44,7 +60,7 @@ class Stated:
         return diagnose([str(self.path)], NOWHERE)[0]
 
     @functools.cached_property
-    def mlperf(self) -> MlperfRun:
+    def mlperf(self) -> dict[str, Any]:
         """Return what an MLPerf run says of itself in words."""
         return mlperf_run(self.path)
 

@@ -49,13 +49,6 @@ def test_results_of_one_size_are_repetitions() -> None:
         assert own["time_to_train_s"] / 60 == pytest.approx(minutes, abs=0.001)
 
 
-@pytest.mark.parametrize("folder", SETS, ids=lambda folder: folder.name)
-def test_the_score_of_a_result_is_noted(folder: Any) -> None:
-    of_set = [row.expected for row in rows() if row.path.parent == folder]
-    mean = next(one["set_olympic_mean_min"] for one in of_set if "set_olympic_mean_min" in one)
-    assert any(f"MLPerf score {mean:.3f} minutes" in note for note in report(str(folder)).notes)
-
-
 def test_times_of_megatron_without_the_first_interval() -> None:
     files = [row for row in rows() if row.file.startswith("megatron/bs_n")]
     table = points(*(row.file for row in files))

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import LogParseError
 from hpc_train.logs.collect import collect
 from hpc_train.logs.formats.base import Unreadable
-from hpc_train.logs.formats.mlperf import events_in, mlperf_run, scaling_factor
+from hpc_train.logs.formats.mlperf import events_in
 from hpc_train.logs.read_log import ParseStats
 
 LOGS = Path(__file__).parents[1] / "log_files" / "mlperf"
@@ -52,41 +51,6 @@ def test_what_several_ranks_print_counts_once() -> None:
 def test_old_rounds(name: str, expected: list[tuple[str, float]]) -> None:
     records = collect("r", [LOGS / name], "mlperf")
     assert [(record.metric, record.value) for record in records] == expected
-
-
-def test_the_run_has_its_words() -> None:
-    run = mlperf_run(LOGS / "doubled.log")
-    assert (run.benchmark, run.platform, run.status) == ("llama2_70b_lora", "2xBox", "success")
-    assert (run.time_to_train_s, run.global_batch_size) == (120.0, 8)
-    assert mlperf_run(LOGS / "first_round.log").benchmark == "resnet"
-
-
-def test_a_run_that_does_not_stop_failed(tmp_path: Path) -> None:
-    log = tmp_path / "result_0.txt"
-    log.write_bytes(line("run_start"))
-    run = mlperf_run(log)
-    assert (run.status, run.time_to_train_s) == ("failed", None)
-
-
-def test_scaling_factor_is_one_without_a_file(tmp_path: Path) -> None:
-    assert scaling_factor(tmp_path) == 1.0
-    file = tmp_path / "scaling.json"
-    file.write_text('{"scaling_factor": 1.025}')
-    assert scaling_factor(tmp_path) == 1.025
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"scaling_factor": "x"}', '{"scaling_factor": 0}'])
-def test_a_damaged_scaling_file_is_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / "scaling.json").write_text(text)
-    with pytest.raises(LogParseError, match=r"scaling\.json"):
-        scaling_factor(tmp_path)
-
-
-def test_the_first_end_counts(tmp_path: Path) -> None:
-    log = tmp_path / "result_0.txt"
-    ends = (line("run_stop", metadata=f'{{"status": "{word}"}}') for word in ("success", "aborted"))
-    log.write_bytes(line("run_start") + b"".join(ends))
-    assert mlperf_run(log).status == "success"
 
 
 def test_broken_events_without_end_are_given_up() -> None:

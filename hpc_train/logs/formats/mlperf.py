@@ -15,19 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from hpc_train.base.errors import LogParseError
-from hpc_train.base.files import read_regular
-from hpc_train.base.value import Value
 from hpc_train.logs.formats.base import Coded, Hit, Unreadable
 from hpc_train.logs.formats.number import finite, scan, scan_object, whole
 from hpc_train.logs.line import Line
-from hpc_train.logs.line_dispatch import dispatch
-from hpc_train.logs.log_file import open_log
 
 _OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}
 _WORDS = frozenset({"submission_benchmark", "submission_platform", "submission_org"})
@@ -301,61 +295,3 @@ def gpus_of_platform(name: str) -> int | None:
         return None
     gpus = int(match["nodes"]) * int(match["gpus"] or _DGX)
     return gpus if 0 < gpus <= _MOST else None
-
-
-# A log of an MLPerf run -> its benchmark, submitter, status and other metadata.
-
-
-class MlperfRun(Value, frozen=True, kw_only=True):
-    """One run; `status` is that of `run_stop` (`success`), or `failed` without that event."""
-
-    benchmark: str
-    platform: str
-    status: str
-    time_to_train_s: float | None
-    global_batch_size: int | None
-
-
-def mlperf_run(path: Path) -> MlperfRun:
-    """Read the log of one run.
-
-    Raises:
-        LogParseError: the log cannot be read.
-    """
-    parser, found = Mlperf(), dict[str, float]()
-    parser.literals = (b":::ML", b":::SYSJSON")
-    with open_log(path) as stream:
-        for line, _ in dispatch(stream, [parser]):
-            for hit in parser.read(line):
-                if isinstance(hit, Hit):
-                    found.setdefault(hit.metric, hit.value)
-    batch = found.get("global_batch_size")
-    return MlperfRun(
-        benchmark=parser.words.get("submission_benchmark", ""),
-        platform=parser.words.get("submission_platform", ""),
-        status=parser.status or "failed",
-        time_to_train_s=found.get("time_to_train"),
-        global_batch_size=None if batch is None else int(batch),
-    )
-
-
-class _Scaling(msgspec.Struct):
-    scaling_factor: float
-
-
-def scaling_factor(folder: Path) -> float:
-    """Return the factor for the score of the results in a folder: 1 without scaling.json.
-
-    Raises:
-        LogParseError: the file cannot be read, or states no positive factor.
-    """
-    path = folder / "scaling.json"
-    if not path.exists():
-        return 1.0
-    try:
-        factor = msgspec.json.decode(read_regular(path), type=_Scaling).scaling_factor
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LogParseError(f"{path}: cannot be read: {error}") from error
-    if factor <= 0:
-        raise LogParseError(f"{path}: scaling_factor is {factor:g}; it must be above 0")
-    return factor
