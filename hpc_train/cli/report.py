@@ -109,7 +109,6 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     type=click.Choice(("job", "rank")),
     help="Rates whose line does not say so are those of the job, or of each rank.",
 )
-@click.option("--sheet", default="", metavar="NAME", help="The sheet of an Excel workbook.")
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a gate is not met or a point has no result."
 )
@@ -209,7 +208,7 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
         allow_failed=options["allow_failed"],
     )
     search = with_patterns(search, options["regexes"], options["scope"])
-    names = ("sheet", "scaling", "batch", "rates")
+    names = ("scaling", "batch", "rates")
     stated = {name: options[name] for name in names} | dict(map(_setting, options["settings"]))
     sizes = sizes_in_order({name: options[name] for name in ("gpus", "nodes", "ranks")})
     return msgspec.structs.replace(search, sizes=sizes, **stated)

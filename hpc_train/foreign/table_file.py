@@ -68,23 +68,19 @@ def is_result_table(path: Path) -> bool:
     return is_text_of_results(head) if ending in _TEXT else is_json_of_results(head)
 
 
-def read_table(path: Path, sheet: str = "") -> ResultTable:
-    """Read a table of results; `sheet` is that of a workbook, if `FILE.xlsx:SHEET` names none.
+def read_table(path: Path) -> ResultTable:
+    """Read a table of results; `FILE.xlsx:SHEET` names a sheet of a workbook.
 
     Raises:
         LogParseError: it cannot be read, or is not a table of results. MissingExtraError: a package
             for this kind of file is not installed.
     """
     ending = _ending(path)
-    file, named = sheet_of(path)
-    if named and sheet not in ("", named):
-        raise LogParseError(f"{path}: also --sheet {sheet!r} is given", "name one sheet")
+    file, sheet = sheet_of(path)
     if ending in _WORKBOOKS and path.suffix.lower() in UNPACK:
         raise LogParseError(f"{path}: compressed Excel workbook", f"unpack it: {ending} is a zip")
-    if named or ending in _WORKBOOKS:
-        return _read_workbook(file, named or sheet)._replace(path=path)
-    if sheet:
-        raise LogParseError(f"{path}: not an Excel workbook, so it has no sheets", "omit --sheet")
+    if sheet or ending in _WORKBOOKS:
+        return _read_workbook(file, sheet)._replace(path=path)
     if path.is_dir():
         return _read_mlflow(path)
     if ending == ".parquet":
@@ -166,7 +162,7 @@ def _read_workbook(path: Path, sheet: str) -> ResultTable:
     if len(found) > 1:
         raise LogParseError(
             f"{path}: {len(found)} sheets have cells: {', '.join(found)}",
-            f"name one: --sheet {next(iter(found))!r}, or '{path}:{next(iter(found))}'",
+            f"name one: '{path}:{next(iter(found))}'",
         )
     return table_of(path, next(iter(found.values()), []))
 

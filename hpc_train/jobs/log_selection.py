@@ -43,7 +43,7 @@ class Search(Value, frozen=True, kw_only=True):
     of the logs. `excluded` names excluded runs, with the reason. With `allow_failed`, logs that end
     in a failure also count. A person may state `scaling`, `batch` (samples in a step of all ranks;
     of each rank with weak scaling), and whether `rates` of an unknown scope are of the job or of
-    each rank. `sheet` is that of a workbook. The form `table` is that of a table of results.
+    each rank. The form `table` is that of a table of results.
     """
 
     root: Path
@@ -54,7 +54,6 @@ class Search(Value, frozen=True, kw_only=True):
     sizes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     excluded: Mapping[str, str] = MappingProxyType({})
     allow_failed: bool = False
-    sheet: str = ""
     scaling: Literal["strong", "weak"] | None = None
     batch: float | None = None
     rates: Literal["job", "rank"] | None = None

@@ -350,7 +350,7 @@ def _read_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> _
         if search.points is not None or search.sizes:
             given = search.points or f"--{next(iter(search.sizes))}"
             raise LogParseError(f"{given}: a table has the sizes of its runs in columns")
-        tables = [read_table(path, search.sheet) for path in paths]
+        tables = list(map(read_table, paths))
         # Numpy and pandas are imported here, so that errors above are reported at once.
         from hpc_train.foreign.runs_from_table import table_study
         from hpc_train.scaling.record_arrays import record_arrays

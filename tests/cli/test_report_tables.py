@@ -95,19 +95,14 @@ def test_a_sheet_is_chosen_by_name(hpctrain: Hpctrain, tables: dict[str, Path]) 
     refused = hpctrain("report", str(tables["xlsx"]))
     assert refused.returncode == 2
     assert "2 sheets have cells: Sheet, Notes" in refused.stderr
-    by_option = hpctrain("report", str(tables["xlsx"]), "--sheet", "Sheet")
     by_name = hpctrain("report", f"{tables['xlsx']}:Sheet")
-    assert (by_option.returncode, by_name.returncode) == (0, 0)
-    assert by_name.stdout.replace("t.xlsx:Sheet", "t.xlsx").split() == by_option.stdout.split()
+    assert by_name.returncode == 0
+    assert numbers(by_name.stdout) == numbers(hpctrain("report", str(tables["csv"])).stdout)
     wrong = hpctrain("report", f"{tables['xlsx']}:Sheat")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "no sheet is called 'Sheat'; did you mean 'Sheet'?" in wrong.stderr
     gone = hpctrain("report", f"{tables['xlsx'].with_name('g.xlsx')}:Sheet")
     assert (gone.returncode, "g.xlsx: no such file" in gone.stderr) == (2, True)
-    for other in ("csv", "jsonl"):
-        refused = hpctrain("report", str(tables[other]), "--sheet", "Sheet")
-        assert (refused.returncode, refused.stdout) == (2, "")
-        assert "not an Excel workbook" in refused.stderr
 
 
 def test_two_sheets_of_one_workbook_are_compared_and_make_one_report(

@@ -199,12 +199,6 @@ def test_a_damaged_meta_file(tmp_path: Path) -> None:
         read_table(tmp_path)
 
 
-def test_a_folder_has_no_sheets(tmp_path: Path) -> None:
-    make_run(tmp_path, "a", {"step_time": STEPS})
-    with pytest.raises(LogParseError, match="no sheets"):
-        read_table(tmp_path, "runs")
-
-
 def test_the_current_folder_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_run(tmp_path, "a", {"step_time": STEPS})
     monkeypatch.chdir(tmp_path)
