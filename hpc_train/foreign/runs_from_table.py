@@ -535,7 +535,6 @@ def _whole(text: str, least: int) -> int:
 
 def _notes(table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_Row]) -> list[str]:
     """Return how the columns are read, which are not used, and an example of each unused cell."""
-    said = ["each row is a run; sizes, states and values are taken from the table."]
     written = list(zip(table.names, meanings, strict=True))
     read = [
         f"{name!r} is read as {column.name}"
@@ -543,35 +542,30 @@ def _notes(table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_
         for name, column in written
         if column.unit or (column.name in RATE_RECORDS and name.lower() != column.name)
     ]
-    if read:
-        said.append(f"{'; '.join(read)}.")
     unused = [
         name or f"column {place} (without a name)"
         for place, (name, column) in enumerate(written, start=1)
         if column.kind == "unused" and name.lower() not in _REPETITION
     ]
-    if unused:
-        said.append(f"columns that are not used: {', '.join(unused)}.")
     axes = []
     for name, column in written:
         values = len({row.texts.get(("axis", column.name)) for row in rows} - {None})
         # No two rows are in one series, or a person may not have meant it as an axis.
-        odd = 2 < values == len(rows) or (values > 1 and PREFIXED.fullmatch(name))
-        if column.kind == "axis" and odd:
+        if 2 < values == len(rows) or (values > 1 and PREFIXED.fullmatch(name)):
             axes.append(f"{name!r} ({values} values)")
-    if axes:
-        said.append(
-            f"each value is a separate series in {', '.join(axes)}; leave out a column that is a "
-            "result."
-        )
-    if counts := sorted({len(row.runs) for row in rows} - {1}):
-        many = " or ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-        said.append(
-            f"a row is the mean and the spread of its {many} runs, which are taken as normally "
-            "distributed."
-        )
-    first, *others = (f"{table.path}: {text}" for text in said)
-    return [first, *table.notes, *others, *_unused_cells(rows)]
+    counts = sorted({len(row.runs) for row in rows} - {1})
+    many = " or ".join(map(str, dict.fromkeys((*counts[:1], *counts[-1:]))))
+    said = {
+        "{}.": "; ".join(read),
+        "columns that are not used: {}.": ", ".join(unused),
+        "each value is a separate series in {}; leave out a column that is a result.": (
+            ", ".join(axes)
+        ),
+        "a row is the mean and the spread of its {} runs, taken as normally distributed.": many,
+    }
+    notes = [f"{table.path}: {text.format(found)}" for text, found in said.items() if found]
+    first = f"{table.path}: each row is a run; sizes, states and values are taken from the table."
+    return [first, *table.notes, *notes, *_unused_cells(rows)]
 
 
 def _unused_cells(rows: Sequence[_Row]) -> Iterator[str]:
