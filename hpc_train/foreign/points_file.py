@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -151,13 +150,14 @@ def _key_by_run(points: Points, runs: Mapping[str, Sequence[Path]]) -> dict[str,
     """
     found: dict[str, str] = {}
     unused = dict(points.places)
-    folder = points.path.parent.absolute()
-    names_of = {key: {key.rstrip("/"), str(folder / key)} for key in points.places}
-    patterns = [key for key in points.places if any(letter in key for letter in "*?[")]
+    ends = {key: f"/{str(Path(key)).lstrip('/')}" for key in unused}
+    patterns = [key for key in unused if any(letter in key for letter in "*?[")]
     for run, paths in runs.items():
-        names = {run, *_names(paths)}
-        keys = [key for key, exact in names_of.items() if not names.isdisjoint(exact)]
-        keys = keys or [key for key in patterns if any(fnmatchcase(name, key) for name in names)]
+        # A log may be named by the folder that it is in.
+        names = [Path("/", run), *(own.absolute() for own in paths)]
+        names += [name.parent for name in names[1:]]
+        keys = [key for key, end in ends.items() if any(str(name).endswith(end) for name in names)]
+        keys = keys or [key for key in patterns if any(name.match(key) for name in names)]
         for key in keys:
             unused.pop(key, None)
         if len(keys) > 1:
@@ -171,13 +171,6 @@ def _key_by_run(points: Points, runs: Mapping[str, Sequence[Path]]) -> dict[str,
             f"there are: {', '.join(list(runs)[:8])}{', …' if len(runs) > 8 else ''}",
         )
     return found
-
-
-def _names(paths: Sequence[Path]) -> Iterator[str]:
-    """Yield the accepted names of a log: its path, its trailing parts, and those of its folder."""
-    for path in {end.absolute() for own in paths for end in (own, own.parent)}:
-        yield str(path)
-        yield from ("/".join(path.parts[start:]) for start in range(1, len(path.parts)))
 
 
 def sized(
