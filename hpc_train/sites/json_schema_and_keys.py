@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from inspect import cleandoc
 from typing import Any, Literal
 
 import msgspec
@@ -50,6 +51,11 @@ def json_schema(kind: FileKind) -> bytes:
             kept = {k: keys[key].pop(k) for k in ("description", "default") if k in keys[key]}
             keys[key] = {**kept, "anyOf": [other, *keys[key].get("anyOf", [keys[key]])]}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    for own in schema["$defs"].values():
+        # Some versions of msgspec keep the indents of docstrings.
+        for part in (own, *own.get("properties", {}).values()):
+            if "description" in part:
+                part["description"] = cleandoc(part["description"])
     return json.dumps(schema, indent=2, ensure_ascii=False).encode()
 
 
