@@ -136,7 +136,7 @@ class WrittenReport(Displayed):
 def _rows(table: ReportTable) -> Rows:
     right = frozenset(i for i, column in enumerate(table.columns) if column.align == "right")
     heads = [column.heading for column in table.columns]
-    return Rows(heads, [[cell.text for cell in row] for row in table.rows], table.title, right)
+    return Rows(heads, [list(row) for row in table.rows], table.title, right)
 
 
 if TYPE_CHECKING:

@@ -251,7 +251,6 @@ def _report_options(
         search=search,
         target=target_of(options["target"]),
         paper=size,
-        columns=WIDTH if output else columns(),
         **{name: options[name] for name in names},
     )
 

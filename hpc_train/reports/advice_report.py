@@ -18,7 +18,7 @@ from hpc_train.base.quantities import (
     quantity_text,
     range_text,
 )
-from hpc_train.reports.report import Cell, Column, Report, ReportTable, Shown, table_of
+from hpc_train.reports.report import Column, Report, ReportTable, Shown, table_of
 from hpc_train.reports.value_format import ABSENT
 
 _GIB = 2.0**30
@@ -71,48 +71,38 @@ def advice_report(
 
 def _rows(rows: Sequence[AdviceRow], machine: MachineSize) -> ReportTable:
     unit = "GPU" if machine.gpus_per_node else "rank"
-    columns = (
-        Column("strategy", "strategy", "left"),
-        Column("ranks", f"{unit}s"),
-        Column("nodes", "nodes", drop=1),
-        Column("memory", f"memory\n[GiB/{unit}]"),
-        Column("fits", "fits", "left", drop=5),
-        Column("sent", "sent in\na step", drop=2),
-        Column("step", "step"),
-        Column("speedup", "speedup", drop=8),
-        Column("end", "time", drop=7),
-        Column("gpu_hours", f"{unit} time", drop=6),
-        Column("verdict", "verdict", "left", prose=True),
-    )
-    cells = [_cells(row) for row in rows]
-    known = [n for n, _ in enumerate(columns) if any(row[n].text != ABSENT for row in cells)]
-    return ReportTable(
-        title="Strategies",
-        columns=tuple(columns[n] for n in known),
-        rows=tuple(tuple(row[n] for n in known) for row in cells),
-        key="rows",
-        records=tuple(map(_record, rows)),
-    )
+    columns: list[Shown] = [
+        (Column("strategy", "strategy", "left"), lambda row: row.strategy),
+        (Column("ranks", f"{unit}s"), lambda row: str(row.ranks)),
+        (Column("nodes", "nodes", drop=1), lambda row: str(row.nodes)),
+        (Column("memory", f"memory\n[GiB/{unit}]"), _memory),
+        (Column("fits", "fits", "left", drop=5), lambda row: _WORDS[row.fits]),
+        (
+            Column("sent", "sent in\na step", drop=2),
+            lambda row: ABSENT if row.sent is None else quantity_text(row.sent, BYTES),
+        ),
+        (
+            Column("step", "step"),
+            lambda row: bounds_text(row.step, TIME) + " measured" * row.measured,
+        ),
+        (Column("speedup", "speedup", drop=8), lambda row: bounds_text(row.speedup)),
+        (Column("end", "time", drop=7), lambda row: bounds_text(row.end, TIME)),
+        (
+            Column("gpu_hours", f"{unit} time", drop=6),
+            lambda row: bounds_text(row.gpu_hours, hours_of("")),
+        ),
+        (Column("verdict", "verdict", "left", prose=True), _verdict),
+    ]
+    shown = [one for one in columns if any(one[1](row) != ABSENT for row in rows)]
+    return table_of("Strategies", "rows", shown, rows, tuple(map(_record, rows)))
 
 
-def _cells(row: AdviceRow) -> list[Cell]:
-    """Return text and value of each column."""
-    memory = row.memory.whole.times(1 / _GIB) if row.memory is not None else None
-    verdict = (f"{row.verdict}: {row.reason}" if row.reason else row.verdict) + row.assuming
-    found = (
-        (row.strategy, row.strategy),
-        (str(row.ranks), row.ranks),
-        (str(row.nodes), row.nodes),
-        (bounds_text(memory), _ends(memory)),
-        (_WORDS[row.fits], row.fits),
-        (ABSENT if row.sent is None else quantity_text(row.sent, BYTES), row.sent),
-        (bounds_text(row.step, TIME) + " measured" * row.measured, _ends(row.step)),
-        (bounds_text(row.speedup), _ends(row.speedup)),
-        (bounds_text(row.end, TIME), _ends(row.end)),
-        (bounds_text(row.gpu_hours, hours_of("")), _ends(row.gpu_hours)),
-        (verdict, row.verdict),
-    )
-    return [Cell(text=text, value=value) for text, value in found]
+def _memory(row: AdviceRow) -> str:
+    return ABSENT if row.memory is None else bounds_text(row.memory.whole.times(1 / _GIB))
+
+
+def _verdict(row: AdviceRow) -> str:
+    return (f"{row.verdict}: {row.reason}" if row.reason else row.verdict) + row.assuming
 
 
 def bounds_text(bounds: Range | None, units: Units = NUMBER) -> str:

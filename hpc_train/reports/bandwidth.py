@@ -6,7 +6,7 @@ table. Values are those of the benchmark: busbw if it states one, else algbw, el
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from math import ceil, log2
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from hpc_train.reports.figures.canvas import Canvas, draw_title, log_axis, opene
 from hpc_train.reports.figures.plot_data import COLOURS, DASHES, MARKERS
 from hpc_train.reports.point_and_series_names import UNKNOWN, place
 from hpc_train.reports.points_table import runs_table
-from hpc_train.reports.report import OK, Cell, Column, Report, ReportTable
+from hpc_train.reports.report import OK, Column, Report, ReportTable, Shown, table_of
 from hpc_train.reports.value_format import ABSENT, one_line, plain_rows
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.largest_message_bandwidth import BandwidthTable
@@ -147,28 +147,16 @@ def _table(lines: Sequence[BandwidthTable]) -> ReportTable:
         for metric, (head, _, _) in METRICS.items()
         if metric in line.values and (alone or metric == line.metric)
     ]
-    columns = (
-        Column(key=f"{line.name}_{metric}", heading=heading, drop=len(shown) - place)
-        for place, (line, metric, heading) in enumerate(shown)
-    )
-    rows = [
-        (
-            Cell(text=shown_size(size), value=size),
-            *(
-                Cell(text=_shown(value), value=value)
-                for line, metric, _ in shown
-                for value in (line.values[metric].get(size),)
-            ),
-        )
-        for size in sorted({row["message_size"] for row in records})
-    ]
-    return ReportTable(
-        title="Message sizes",
-        columns=(Column(key="message_size", heading="message"), *columns),
-        rows=tuple(rows),
-        key="rows",
-        records=tuple(records),
-    )
+    columns: list[Shown] = [(Column("message_size", "message"), shown_size)]
+    for i, (line, metric, heading) in enumerate(shown):
+        column = Column(f"{line.name}_{metric}", heading, drop=len(shown) - i)
+        columns.append((column, partial(_value, line.values[metric])))
+    every = sorted({row["message_size"] for row in records})
+    return table_of("Message sizes", "rows", columns, every, records)
+
+
+def _value(values: Mapping[int, float], size: int) -> str:
+    return _shown(values.get(size))
 
 
 def _draw(lines: Sequence[BandwidthTable], title: str, paper: Paper) -> Canvas:

@@ -68,8 +68,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     points = speedup_frame(runs, study)
     laws = fits(points, options.forecast)
     compared = fastest_frame(runs, points, study)
-    columns = None if options.wide else options.columns
-    report = scaling_report(study, runs, points, compared, columns=columns)
+    report = scaling_report(study, runs, points, compared, wide=options.wide)
     report = with_strategies(report, study, strategy_rows(runs, records))
     caveats = run_caveats(apart_points(runs, points), slow_runs(runs), points)
     report = msgspec.structs.replace(report, summary=(*report.summary, *caveats))

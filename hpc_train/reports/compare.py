@@ -18,8 +18,17 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.caveats import MEANING, implausible_of_side, implausible_ratios, sides_apart
 from hpc_train.reports.gates import quality_lost
 from hpc_train.reports.point_and_series_names import counted, names, series_heading, short_series
-from hpc_train.reports.points_table import as_it_is, ratio_record
-from hpc_train.reports.report import CAVEATS, OK, Column, Report, ReportTable, Shown, table_of
+from hpc_train.reports.points_table import ratio_record
+from hpc_train.reports.report import (
+    CAVEATS,
+    OK,
+    Column,
+    Report,
+    ReportTable,
+    Shown,
+    table_of,
+    words_of,
+)
 from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.reports.value_format import (
     ABSENT,
@@ -333,10 +342,7 @@ def _verdict(row: Row) -> str:
 def _differences_table(settings: Sequence[tuple[str, str, str]]) -> ReportTable:
     """Return a row per setting that differs between the sides: its values in A and in B."""
     rows = [dict(zip(("setting", "a", "b"), row, strict=True)) for row in settings]
-    columns: list[Shown] = [
-        (Column(key, heading, "left", prose=key != "setting"), partial(as_it_is, key))
-        for key, heading in (("setting", "setting"), ("a", "A"), ("b", "B"))
-    ]
+    columns = words_of({"setting": "setting", "a": "A", "b": "B"}, ("a", "b"))
     return table_of("Settings that differ", "differences", columns, rows)
 
 
@@ -347,10 +353,8 @@ def _runs_table(sides: Sequence[Side]) -> ReportTable:
         for letter, one in zip("AB", sides, strict=True)
         for row in plain_rows(one.runs)
     ]
-    columns: list[Shown] = [
-        (Column(key, key, "left", prose=key == "problem"), partial(as_it_is, key))
-        for key in ("side", "run_id", "state", "problem")
-    ]
+    keys = ("side", "run_id", "state", "problem")
+    columns = words_of(dict(zip(keys, keys, strict=True)), ("problem",))
     failed = [row for row in rows if row["state"] != OK]
     return table_of("Runs without a result", "runs", columns, failed, rows)
 

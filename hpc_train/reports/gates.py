@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from statistics import fmean, median
 from typing import Any, NamedTuple
@@ -16,13 +15,12 @@ from hpc_train.jobs.study import ALONE, Gates
 from hpc_train.reports.caveats import MEANING, NAMED, implausible_ratios
 from hpc_train.reports.point_and_series_names import names
 from hpc_train.reports.report import (
-    Column,
     GateOutcome,
     GateResult,
     Report,
     ReportTable,
-    Shown,
     table_of,
+    words_of,
 )
 from hpc_train.reports.value_format import ABSENT, Row, one_line, significant
 from hpc_train.runs.expected_runs import CONTRADICTED, EXCLUDED
@@ -166,13 +164,10 @@ def checked_gates(found: Sequence[GateResult]) -> str:
 def without_result(report: Report) -> bool:
     """Whether a run has neither a result nor a bandwidth that a gate decided on."""
     measured = {verdict.where for verdict in verdicts_of(report) if verdict.gate == "busbw"}
-    for table in report.tables:
-        names = [column.key for column in table.columns]
-        for cells in table.rows if table.key == "runs" else ():
-            row = dict(zip(names, (cell.value for cell in cells), strict=True))
-            if row["state"] not in (_OK, EXCLUDED) and not _is_benchmark(row, measured):
-                return True
-    return False
+    return any(
+        row["state"] not in (_OK, EXCLUDED) and not _is_benchmark(row, measured)
+        for row in report.run_rows
+    )
 
 
 def junit(name: str, found: Sequence[GateResult]) -> bytes:
@@ -484,13 +479,6 @@ def _table(found: Sequence[GateResult]) -> ReportTable:
     if all(verdict.gate in _ABSENT and verdict.outcome == "met" for verdict in found):
         rows = []
     keys = ("gate", "limit", "met", "not met at", "not decided at")
-    columns: list[Shown] = [
-        (Column(name, name, "left", prose=name.endswith(" at")), partial(_text, name))
-        for name in keys
-    ]
+    columns = words_of(dict(zip(keys, keys, strict=True)), keys[3:])
     records = tuple(msgspec.structs.asdict(verdict) for verdict in found)
     return table_of("Gates", "gates", columns, rows, records)
-
-
-def _text(name: str, row: Row) -> str:
-    return str(row[name])

@@ -18,7 +18,7 @@ from hpc_train.reports.point_and_series_names import (
     short_series,
     size_unit,
 )
-from hpc_train.reports.report import OK, Cell, Column, ReportTable, Shown, table_of
+from hpc_train.reports.report import OK, Column, ReportTable, Shown, table_of, words_of
 from hpc_train.reports.value_format import (
     ABSENT,
     Row,
@@ -61,7 +61,6 @@ LESS = (
     "nodes", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal",
     "tokens_per_second", "common_speedup", "samples_per_second", "accuracy",
 )  # fmt: skip
-ROOM = 100
 # Columns that may be empty.
 COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
 COMPARED = frozenset({
@@ -85,38 +84,23 @@ METHOD = (
 )
 
 
-def points_table(
-    points: Sequence[Row], confidence: float, *, wide: bool = False, room: int = ROOM
-) -> ReportTable:
+def points_table(points: Sequence[Row], confidence: float, *, wide: bool = False) -> ReportTable:
     """Return the table of points, without constant columns.
 
-    If it is wider than `room` characters, columns that speedup is not computed from are dropped; a
-    `wide` table keeps every column that has a value.
+    Where it is too wide, columns that speedup is not computed from are dropped; a `wide` table
+    keeps every column that has a value.
     """
-    every = [
+    every = (
         (one, [text(row) for row in points]) for one, text in _columns(points, confidence, wide)
-    ]
+    )
     shown = [(one, cells) for one, cells in every if _is_needed(one.key, cells, points, wide=wide)]
-    if not wide:
-        needed = {BASIS_COLUMNS[row["basis"]] for row in points if not BASES[row["basis"]].is_rate}
-        needed |= set() if follow_from_unit(points) else {"nodes"}
-        order = {key: place for place, key in enumerate(LESS, start=1) if key not in needed}
-        shown = [(replace(one, drop=order.get(one.key, 0)), cells) for one, cells in shown]
-        widths = {
-            one.key: max(map(len, (*one.heading.split("\n"), *cells))) for one, cells in shown
-        }
-        for one in sorted((one for one, _ in shown if one.drop), key=lambda one: one.drop):
-            if sum(widths.values()) + len(widths) - 1 > room:
-                del widths[one.key]
-        shown = [(one, cells) for one, cells in shown if one.key in widths]
-    texts = zip(*(cells for _, cells in shown), strict=True)
+    needed = {BASIS_COLUMNS[row["basis"]] for row in points if not BASES[row["basis"]].is_rate}
+    needed |= set() if follow_from_unit(points) else {"nodes"}
+    order = {key: place for place, key in enumerate(LESS, start=1) if key not in needed}
     return ReportTable(
         title="Points",
-        columns=tuple(one for one, _ in shown),
-        rows=tuple(
-            tuple(Cell(text=t, value=row.get(c.key)) for (c, _), t in zip(shown, own, strict=True))
-            for row, own in zip(points, texts, strict=True)
-        ),
+        columns=tuple(replace(one, drop=0 if wide else order.get(one.key, 0)) for one, _ in shown),
+        rows=tuple(zip(*(cells for _, cells in shown), strict=True)),
         key="rows",
         records=tuple(map(nested, points)),
     )
@@ -187,18 +171,10 @@ def _flags(row: Row) -> str:
 
 def runs_table(runs: pd.DataFrame) -> ReportTable:
     """Return the table of the runs that are not ok; `records` holds every run."""
-    rows = plain_rows(runs.loc[runs["state"] != OK, ["run_id", "state", "problem"]])
-    columns: list[Shown] = [
-        (Column(key, heading, "left", prose=key == "problem"), partial(as_it_is, key))
-        for key, heading in (("run_id", "run"), ("state", "state"), ("problem", "problem"))
-    ]
     records = tuple(map(for_programs, plain_rows(runs)))
-    return table_of("Runs without a result", "runs", columns, rows, records)
-
-
-def as_it_is(key: str, row: Row) -> str:
-    """Return a value as text."""
-    return str(row[key] or ABSENT)
+    failed = [row for row in records if row["state"] != OK]
+    columns = words_of({"run_id": "run", "state": "state", "problem": "problem"}, {"problem"})
+    return table_of("Runs without a result", "runs", columns, failed, records)
 
 
 def constants(points: Sequence[Row]) -> str:
@@ -251,15 +227,13 @@ def follow_from_unit(points: Sequence[Row]) -> bool:
 
 def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
     """Yield a note per reason with the rows that have `--`."""
-    if not any(cell.text == ABSENT for row in table.rows for cell in row):
-        return
     reasons: dict[str, list[str]] = {}
     name = names(points)
     for row, cells in zip(points, table.rows, strict=True):
         empty = {
             column.key: column.heading.replace("\n", " ").partition(" [")[0]
             for column, cell in zip(table.columns, cells, strict=True)
-            if cell.text == ABSENT and column.key not in COMPLETE_WITHOUT
+            if cell == ABSENT and column.key not in COMPLETE_WITHOUT
         }
         for reason in _reasons(row, empty) if empty else ():
             reasons.setdefault(reason, []).append(name(row))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from hpc_train.base.value import Value
-from hpc_train.reports.value_format import Row
+from hpc_train.reports.value_format import ABSENT
 
 # The state of a run with a result.
 OK = "COMPLETED"
@@ -31,48 +31,49 @@ class Column(Value, frozen=True):
     prose: bool = False
 
 
-class Cell(Value, frozen=True, kw_only=True):
-    """The text of a cell, and its value (a number, text, None, or value/low/high)."""
-
-    text: str
-    value: Any = None
-
-
 class ReportTable(Value, frozen=True, kw_only=True):
-    """Rows in order; each row has one cell per column.
+    """Rows in order; each row has one text per column.
 
-    `records` is the same table for JSON: every row and column, including those not shown;
+    `records` is the same table for JSON and CSV: every row and column, including those not shown;
     `key` is its name in JSON (`rows`, `runs`).
     """
 
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[str, ...], ...]
     key: str = ""
     records: Sequence[dict[str, Any]] = ()
 
 
-Shown = tuple[Column, Callable[[Row], str]]
+# A column, and the text of a row in it.
+Shown = tuple[Column, Callable[[Any], str]]
 
 
 def table_of(
     title: str,
     key: str,
     columns: Sequence[Shown],
-    rows: Sequence[Row],
+    rows: Sequence[Any],
     records: Sequence[dict[str, Any]] | None = None,
 ) -> ReportTable:
     """Return a table of columns with the text of each row; `records` are the rows if not given."""
     return ReportTable(
         title=title,
         columns=tuple(column for column, _ in columns),
-        rows=tuple(
-            tuple(Cell(text=text(row), value=row.get(column.key)) for column, text in columns)
-            for row in rows
-        ),
+        rows=tuple(tuple(text(row) for _, text in columns) for row in rows),
         key=key,
         records=tuple(map(dict, rows)) if records is None else records,
     )
+
+
+def words_of(headings: Mapping[str, str], prose: Collection[str] = ()) -> list[Shown]:
+    """Return columns of texts by their keys, with their headings; those of `prose` are wrapped."""
+
+    def shown(key: str, heading: str) -> Shown:
+        column = Column(key, heading, "left", prose=key in prose)
+        return column, lambda row: str(row[key] or ABSENT)
+
+    return [shown(key, heading) for key, heading in headings.items()]
 
 
 class Figure(Value, frozen=True, kw_only=True):

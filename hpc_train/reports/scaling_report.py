@@ -21,8 +21,6 @@ from hpc_train.reports.point_and_series_names import (
     sizes,
 )
 from hpc_train.reports.points_table import (
-    LESS,
-    ROOM,
     SIZE_COLUMNS,
     absent_notes,
     constants,
@@ -31,7 +29,7 @@ from hpc_train.reports.points_table import (
     points_table,
     runs_table,
 )
-from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Report, ReportTable
+from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Report
 from hpc_train.reports.value_format import Row, level_word, plain_rows, significant, whole
 from hpc_train.runs.expected_runs import OF_WHICH, ExpectedStudy
 
@@ -52,8 +50,6 @@ RATIOS = (
     "definition; ideal = ratio of the numbers of GPUs (of ranks, if there are no GPUs); "
     "efficiency = speedup/ideal."
 )
-# Left out also where there is space, if they add no information.
-NEVER_MISSED = ("nodes", "common_speedup")
 REPLICATE = (
     "Intervals: {confidence}, {interval}; the replicate is the run, not a step. Rows "
     "of one series are correlated: they share the noise of their baseline."
@@ -66,19 +62,18 @@ def scaling_report(
     points_frame: pd.DataFrame,
     fastest_frame: pd.DataFrame | None = None,
     *,
-    columns: int | None = ROOM,
+    wide: bool = False,
 ) -> Report:
     """Return the report of a study: summary, points, then every run without result.
 
-    `fastest_frame` is the comparison of the series at each size. The table of points fits into
-    `columns` characters if possible; None is the wide table, with every column.
+    `fastest_frame` is the comparison of the series at each size. The `wide` table of points has
+    every column.
     """
     points = plain_rows(points_frame)
     fastest = [] if fastest_frame is None else plain_rows(fastest_frame)
     compared = () if fastest_frame is None else (fastest_table(fastest, points),)
     confidence = float(points[0]["confidence"]) if points else 0.95
-    wide, room = columns is None, columns or ROOM
-    table, failed = points_table(points, confidence, wide=wide, room=room), runs_table(runs_frame)
+    table, failed = points_table(points, confidence, wide=wide), runs_table(runs_frame)
     waiting = len(study.unfinished)
     return Report(
         title=_title(study, runs_frame, points)
@@ -89,7 +84,6 @@ def scaling_report(
             *_notes(study, runs_frame, points, confidence),
             *fastest_notes(fastest, confidence),
             *absent_notes(table, points),
-            *_no_room(table, points),
         ),
         name=study.name,
         conditions=_conditions(study, points, confidence),
@@ -164,14 +158,6 @@ def interval_words(points: Sequence[Row]) -> str:
     if all(paired):
         return PAIRED
     return f"{PAIRED}, for {sum(paired)} of {len(paired)} points; else {WELCH}"
-
-
-def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
-    shown = {column.key for column in table.columns}
-    known = [key for key in LESS if any(row.get(key) is not None for row in points)]
-    hidden = [key for key in known if key not in shown and key not in NEVER_MISSED]
-    if hidden:
-        yield (f"Columns that do not fit are in --wide, CSV and JSON: {', '.join(hidden)}.")
 
 
 # What is computed and not measured; docs/statistics.md defines the others.

@@ -105,7 +105,7 @@ def all_columns(report: Report) -> Report:
 
 def _sized(table: ReportTable, place: int, measure: Measure) -> _Sized:
     column = table.columns[place]
-    cells = [one_line(row[place].text) for row in table.rows]
+    cells = [one_line(row[place]) for row in table.rows]
     head = max(map(measure, column.heading.split("\n")))
     different = set(cells)
     whole = max([head, *map(measure, different)])

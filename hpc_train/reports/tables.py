@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -18,9 +17,8 @@ from hpc_train.reports.point_and_series_names import (
     size_unit,
     under,
 )
-from hpc_train.reports.points_table import as_it_is
-from hpc_train.reports.report import Column, Report, ReportTable, Shown, table_of
-from hpc_train.reports.value_format import ABSENT, Row, fixed, significant, whole
+from hpc_train.reports.report import Column, Report, ReportTable, Shown, table_of, words_of
+from hpc_train.reports.value_format import ABSENT, Row, fixed, significant, whole, with_limits
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.report_options import Target
 from hpc_train.scaling.scaling_fits import LAW_NAMES, LEAST_SIZES, REACH, CurvePoint, Fit, Parameter
@@ -115,24 +113,15 @@ def with_strategies(report: Report, study: ExpectedStudy, rows: Sequence[dict[st
             }
             for one in study.refused
         ]
-        columns: list[Shown] = [
-            (Column(key, key, "left", prose=key == "reason"), partial(as_it_is, key))
-            for key in ("point", "reason")
-        ]
-        tables.append(table_of("Points that cannot run", "refused", columns, refused))
+        words = words_of({"point": "point", "reason": "reason"}, {"reason"})
+        tables.append(table_of("Points that cannot run", "refused", words, refused))
     return report.extended(tables, notes)
 
 
 def _scaled(how: tuple[str, str, float, int | None]) -> Shown:
     key, heading, factor, decimals = how
 
-    def text(row: Row) -> str:
-        value = row[key]
-        if value is None or decimals is not None:
-            return fixed(value, decimals or 0, factor)
-        return significant(value * factor)
-
-    return Column(key, heading), text
+    return Column(key, heading), lambda row: with_limits(row, key, decimals, factor, limits=False)
 
 
 def _strategy(row: Row) -> str:
@@ -149,34 +138,36 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
     unit, axis = size_unit(points), series_heading(points)
     known = (row for row in points if row["ideal"] and row[unit.key])
     bases = {row["series"]: row[unit.key] / row["ideal"] for row in known}
-    rows = [
-        {
-            "series": law.series,
-            "law": LAW_NAMES[law.law],
-            "points": str(law.points),
-            "largest_q": whole(law.largest_q * bases.get(law.series, 1.0)),
-            "parameters": "; ".join(
+    fitted = [law for law in laws if not law.refused]
+    alone = {law.series for law in laws} <= {ALONE}
+    shown: list[Shown] = [
+        (
+            Column("series", axis or "series", "left"),
+            lambda law: short_series(law.series, axis),
+        ),
+        (Column("law", "law", "left"), lambda law: LAW_NAMES[law.law]),
+        (Column("points", "points", drop=1), lambda law: str(law.points)),
+        (
+            Column("largest_q", f"largest\n{unit.plural}", drop=4),
+            lambda law: whole(law.largest_q * bases.get(law.series, 1.0)),
+        ),
+        (
+            Column("parameters", "parameters [95 %]", "left", prose=True),
+            lambda law: "; ".join(
                 f"{one.name} {_with_limits(one.value, one.low, one.high)}" for one in law.parameters
             ),
-            "rms": f"{100 * law.rms:.2g}",
-            "lack_of_fit_p": ABSENT if law.lack_of_fit_p is None else f"{law.lack_of_fit_p:.2f}",
-            "peak": _peak(law, bases.get(law.series, 1.0)),
-        }
-        for law in laws
-        if not law.refused
+        ),
+        (Column("rms", "residual\n[%]", drop=2), lambda law: f"{100 * law.rms:.2g}"),
+        (
+            Column("lack_of_fit_p", "lack of\nfit p", drop=3),
+            lambda law: fixed(law.lack_of_fit_p, 2),
+        ),
+        (
+            Column("peak", f"peak\n[{unit.plural}, 95 %]", "left", prose=True),
+            lambda law: _peak(law, bases.get(law.series, 1.0)),
+        ),
     ]
-    columns = (
-        Column("series", axis or "series", "left"),
-        Column("law", "law", "left"),
-        Column("points", "points", drop=1),
-        Column("largest_q", f"largest\n{unit.plural}", drop=4),
-        Column("parameters", "parameters [95 %]", "left", prose=True),
-        Column("rms", "residual\n[%]", drop=2),
-        Column("lack_of_fit_p", "lack of\nfit p", drop=3),
-        Column("peak", f"peak\n[{unit.plural}, 95 %]", "left", prose=True),
-    )
-    shown = _written(columns, [law.series for law in laws], axis)
-    tables = [table_of("Laws", "laws", shown, rows, tuple(map(_law_record, laws)))]
+    tables = [table_of("Laws", "laws", shown[alone:], fitted, tuple(map(_law_record, laws)))]
     notes = []
     if forecast is not None:
         tables.append(_forecast(laws, bases, unit.plural))
@@ -184,10 +175,10 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
             notes.append(BEYOND_REACH.format(forecast=forecast, reach=REACH))
     refusals = _refusals(laws)
     # Too few sizes are no result of a test.
-    if rows or any(
+    if fitted or any(
         law.points and not law.refused.startswith(f"needs {LEAST_SIZES[law.law]} ") for law in laws
     ):
-        of_series = by_series([law for law in laws if not law.refused], attrgetter("series"))
+        of_series = by_series(fitted, attrgetter("series"))
         remarks = [
             f"laws{under(series)}: {note}."
             for series, own in of_series.items()
@@ -203,24 +194,7 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
 def _forecast(laws: Sequence[Fit], bases: Mapping[str, float], sizes: str) -> ReportTable:
     """Return the points beyond the measurements; `bases` are the sizes of the series at q = 1."""
     found = [(law, point) for law in laws for point in _beyond(law)]
-    columns = (
-        Column("series", "series", "left"),
-        Column("law", "law", "left"),
-        Column("q", sizes),
-        Column("speedup", "speedup [band]"),
-        Column("where", "where", "left"),
-    )
-    rows = [
-        {
-            "series": law.series,
-            "law": LAW_NAMES[law.law],
-            "q": whole(point.q * bases.get(law.series, 1.0)),
-            "speedup": _with_limits(point.speedup, point.low, point.high),
-            "where": "beyond the measurements",
-        }
-        for law, point in found
-    ]
-    records = tuple(
+    records = [
         {
             "series": law.series,
             "law": law.law,
@@ -229,19 +203,19 @@ def _forecast(laws: Sequence[Fit], bases: Mapping[str, float], sizes: str) -> Re
             "measured": point.measured,
         }
         for law, point in found
-    )
-    shown = _written(columns, [law.series for law, _ in found])
-    return table_of("Forecast", "forecast", shown, rows, records)
-
-
-def _written(columns: Sequence[Column], series: Sequence[str], axis: str = "") -> list[Shown]:
-    """Return columns of rows that are texts; a single series has no name."""
-    alone = set(series) <= {ALONE}
-    found: list[Shown] = [(one, partial(as_it_is, one.key)) for one in columns[1:]]
-    return [
-        *([] if alone else [(columns[0], lambda row: short_series(row["series"], axis))]),
-        *found,
     ]
+    alone = {law.series for law, _ in found} <= {ALONE}
+    shown: list[Shown] = [
+        (Column("series", "series", "left"), lambda one: one[0].series),
+        (Column("law", "law", "left"), lambda one: LAW_NAMES[one[0].law]),
+        (Column("q", sizes), lambda one: whole(one[1].q * bases.get(one[0].series, 1.0))),
+        (
+            Column("speedup", "speedup [band]"),
+            lambda one: _with_limits(one[1].speedup, one[1].low, one[1].high),
+        ),
+        (Column("where", "where", "left"), lambda one: "beyond the measurements"),
+    ]
+    return table_of("Forecast", "forecast", shown[alone:], found, records)
 
 
 def _refusals(laws: Sequence[Fit]) -> str:
@@ -336,8 +310,8 @@ def with_target(report: Report, rows: Sequence[dict[str, Any]], target: Target) 
             lambda row: _ratio(row["statistical_efficiency"]),
         ),
     ]
-    skip = 1 if {row["series"] for row in rows} <= {ALONE} else 0
-    table = table_of(f"Time to {target}", "target", columns[skip:], rows)
+    alone = {row["series"] for row in rows} <= {ALONE}
+    table = table_of(f"Time to {target}", "target", columns[alone:], rows)
     notes = [TARGET.format(target=target)]
     every = [run for row in rows for run in row["runs"]]
     unknown = [run["run_id"] for run in every if run["state"] == "not measured"]

@@ -41,12 +41,11 @@ class ReportOptions(Value, frozen=True, kw_only=True):
     `against`: the study or report that is the reference of the regression gate,
     searched with `search`. `details`: include the details of each run. `target`: report the samples
     and the time to reach it. `digests`: compute the digests of the logs. `paper`: the size of the
-    figures. `columns`: the width of the table of points in characters.
+    figures.
     """
 
     images: tuple[str, ...] = ("svg", "png")
     paper: Paper = SCREEN
-    columns: int = 100
     main_figure_only: bool = False
     wide: bool = False
     figures: bool = False

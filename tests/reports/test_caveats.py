@@ -41,7 +41,7 @@ def _with(study: ExpectedStudy, ways: Mapping[str, str]) -> ExpectedStudy:
 def _column(report: Report) -> list[str]:
     table = report.tables[0]
     place = [column.key for column in table.columns].index("transport")
-    return [row[place].text for row in table.rows]
+    return [row[place] for row in table.rows]
 
 
 def _caveats(report: Report) -> list[str]:

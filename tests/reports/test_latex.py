@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.reports.formats import latex
 from hpc_train.reports.formats.latex import escaped, printed_width
-from hpc_train.reports.report import Cell, Column, Report, ReportTable
+from hpc_train.reports.report import Column, Report, ReportTable
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.table_layout import all_columns
 from hpc_train.reports.tables import with_laws
@@ -63,7 +63,7 @@ def ten_series(*, wide: bool = False) -> Report:
     asked, made = measured(series=NAMES, failed=())
     points = made.points if wide else speedup_frame(made.runs, asked)
     fastest = fastest_frame(made.runs, points, asked)
-    report = scaling_report(asked, made.runs, points, fastest, columns=None if wide else 100)
+    report = scaling_report(asked, made.runs, points, fastest, wide=wide)
     report = with_laws(report, made.laws)
     return all_columns(report) if wide else report
 
@@ -101,9 +101,8 @@ def test_the_width_of_a_text_is_that_latex_prints(text: str, points: float) -> N
 
 def test_a_row_does_not_begin_with_an_option_of_the_row_above() -> None:
     texts = (("[1, 2]", "*"), ("*", "1"), ("1", "2"))
-    rows = tuple(tuple(Cell(text=text) for text in row) for row in texts)
     columns = tuple(Column(key=key, heading=key) for key in "ab")
-    table = ReportTable(title="t", columns=columns, rows=rows)
+    table = ReportTable(title="t", columns=columns, rows=texts)
     shown = latex.render(msgspec.structs.replace(report(), tables=(table,)))
     assert r"    {}[1, 2] & * \\" in shown
     assert r"    {}* & 1 \\" in shown

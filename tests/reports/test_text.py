@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.reports.formats.text import render
-from hpc_train.reports.report import Cell, Column, Report, ReportTable
+from hpc_train.reports.report import Column, Report, ReportTable
 
 WORDS = st.text("ab1.% [],-é\u7bc0", max_size=9).map(lambda text: " ".join(text.split()))
 HEADS = st.lists(WORDS.filter(bool), min_size=1, max_size=3).map("\n".join)
@@ -19,7 +19,7 @@ def tables(draw: st.DrawFn) -> ReportTable:
         Column(key=f"k{number}", heading=head, align=draw(st.sampled_from(["left", "right"])))
         for number, head in enumerate(heads)
     )
-    row = st.tuples(*(WORDS.map(lambda text: Cell(text=text)) for _ in heads))
+    row = st.tuples(*(WORDS for _ in heads))
     rows = tuple(draw(st.lists(row, min_size=1, max_size=4)))
     return ReportTable(title="T", columns=columns, rows=rows)
 
@@ -34,9 +34,7 @@ def two_columns(*cells: str, head: str = "name", drop: int = 0) -> ReportTable:
         Column(key="a", heading=head, align="left"),
         Column(key="b", heading="b", drop=drop),
     )
-    return ReportTable(
-        title="T", columns=columns, rows=tuple((Cell(text=cell), Cell(text="1")) for cell in cells)
-    )
+    return ReportTable(title="T", columns=columns, rows=tuple((cell, "1") for cell in cells))
 
 
 def test_one_blank_instead_of_two_is_tried_first() -> None:

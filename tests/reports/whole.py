@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.reports.report import Cell, Column, Fact, Figure, Report, ReportTable, RunDetail
+from hpc_train.reports.report import Column, Fact, Figure, Report, ReportTable, RunDetail
 from tests.reports.finished import HOSTILE, report
 
 # What each of them would do in a page that does not show it as text.
@@ -28,9 +28,8 @@ def drawn(name: str, words: str, attribute: str) -> Figure:
     numbers = ReportTable(
         title=f"{name} by run",
         columns=(Column(key="run_id", heading="run", align="left"), Column(key="y", heading="y")),
-        rows=tuple(
-            (Cell(text=run, value=run), Cell(text="1.0", value=1.0)) for run in (words, "srun-1-0")
-        ),
+        rows=tuple((run, "1.0") for run in (words, "srun-1-0")),
+        records=tuple({"run_id": run, "y": 1.0} for run in (words, "srun-1-0")),
     )
     return Figure(
         name=name,

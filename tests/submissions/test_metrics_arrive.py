@@ -181,7 +181,7 @@ def in_all_formats(
 def in_tables(report: Report, forms: dict[str, str], heading: str, text: str) -> None:
     columns = [" ".join(column.heading.split()) for column in report.tables[0].columns]
     place = next(i for i, words in enumerate(columns) if words.partition(" [95 %]")[0] == heading)
-    assert report.tables[0].rows[-1][place].text == text
+    assert report.tables[0].rows[-1][place] == text
     # LaTeX has the columns that fit on its page.
     for form in ("text", "markdown", "html"):
         assert text in forms[form], form

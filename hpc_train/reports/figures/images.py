@@ -13,7 +13,7 @@ from xml.etree import ElementTree as Xml
 
 from hpc_train.reports.figures.canvas import NARROW, Canvas, spread_labels, thin_labels
 from hpc_train.reports.figures.plot_data import COLOURS
-from hpc_train.reports.report import Cell, Column, Figure, ReportTable
+from hpc_train.reports.report import Column, Figure, ReportTable
 from hpc_train.reports.value_format import one_line, rounded
 
 # As matplotlib writes them; the page's style defines the variables for dark screens.
@@ -94,10 +94,7 @@ def _table(canvas: Canvas, unit: str) -> ReportTable:
     return ReportTable(
         title=canvas.caption,
         columns=tuple(Column(key=key, heading=key.replace("_", " ")) for key in keys),
-        rows=tuple(
-            tuple(Cell(text="" if value is None else f"{value}", value=value) for value in row)
-            for row in cells
-        ),
+        rows=tuple(tuple("" if value is None else f"{value}" for value in row) for row in cells),
         records=tuple(dict(zip(keys, row, strict=True)) for row in cells),
     )
 

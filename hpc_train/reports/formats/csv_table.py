@@ -43,18 +43,9 @@ def table_text(table: ReportTable) -> str:
 
 def flat_rows(table: ReportTable) -> list[dict[str, Any]]:
     """Return the rows as `flat_row` does, without one empty value in place of absent bounds."""
-    given = row_dicts(table)
-    bounds = {name for row in given for name, value in row.items() if _has_parts(value)}
-    flat = map(flat_row, given)
+    bounds = {name for row in table.records for name, v in row.items() if _has_parts(v)}
+    flat = map(flat_row, table.records)
     return [{name: row[name] for name in row if name not in bounds} for row in flat]
-
-
-def row_dicts(table: ReportTable) -> list[dict[str, Any]]:
-    """Return the rows by column: of JSON, also those not shown; else the values of the cells."""
-    if table.records:
-        return list(table.records)
-    keys = [column.key for column in table.columns]
-    return [dict(zip(keys, (c.value for c in row), strict=True)) for row in table.rows]
 
 
 def flat_row(row: dict[str, Any]) -> dict[str, Any]:

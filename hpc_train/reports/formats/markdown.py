@@ -45,6 +45,6 @@ def _table(table: ReportTable) -> str:
     rows = [
         [escaped(column.heading) for column in table.columns],
         ["---:" if column.align == "right" else ":---" for column in table.columns],
-        *([escaped(cell.text) for cell in row] for row in table.rows),
+        *([escaped(cell) for cell in row] for row in table.rows),
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

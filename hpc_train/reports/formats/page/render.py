@@ -110,7 +110,7 @@ def grid(table: ReportTable, most: int | None = None) -> Grid:
         label=table.title,
         heads=[column.heading for column in table.columns],
         right=[i for i, c in enumerate(table.columns, start=1) if c.align == "right"],
-        rows=[[cell.text for cell in row] for row in table.rows[:most]],
+        rows=[list(row) for row in table.rows[:most]],
         left_out=len(table.rows) - len(table.rows[:most]),
         prose=[i for i, c in enumerate(table.columns, start=1) if c.prose],
     )
