@@ -188,7 +188,7 @@ class ScalingReport(WrittenReport):
 
     def _with(self, needed: ReportOptions) -> Report:
         """Return the same report with the figures and details that a format needs."""
-        names = ("figures", "images", "main_figure_only", "details", "digests")
+        names = ("figures", "images", "main_figure_only", "details")
         changes = {name: getattr(needed, name) for name in names}
         return build_report(self._inputs, msgspec.structs.replace(self._options, **changes))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpc_train.base.errors import HpcTrainError, ReportError
-from hpc_train.base.files import is_folder, is_regular, sha256_of
+from hpc_train.base.files import is_regular
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression
-from hpc_train.logs.log_file import log_files, readable
 from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.compare import side
 from hpc_train.reports.formats.csv_table import flat_row, flat_rows
@@ -24,7 +22,6 @@ from hpc_train.reports.report import CAVEATS, Fact, Report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
-from hpc_train.runs.json_files import read_cache, to_json, write_cache
 from hpc_train.runs.run import JobState, Run
 from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.scaling.run_flags import IMPLAUSIBLE
@@ -110,7 +107,7 @@ def _of_benchmarks(
 
 def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOptions) -> Report:
     unfinished = bool(inputs.study.unfinished)
-    facts = provenance(inputs, digests=options.digests)
+    facts = provenance(inputs)
     report = msgspec.structs.replace(report, partial=unfinished, provenance=facts)
     if not options.details:
         return report
@@ -248,17 +245,10 @@ WANTED = (
 _ALSO = {"gpu": ("gpu_type",), "cuda": ("rocm",), "nccl": ("rccl",), "torch": ("torch_asked",)}
 _MOST = 20
 NOT_RECORDED = "not recorded"
-# Stored in the run folder.
-_FILE = "logs.json"
-_MOST_DIGESTED = 1 << 30
-_decode = msgspec.json.Decoder(str).decode
 
 
-def provenance(inputs: ReportInputs, *, digests: bool = False) -> tuple[Fact, ...]:
-    """Return the facts about the runs, each value with the number of runs that have it.
-
-    With `digests`, those of the logs are included. Secrets are not recorded.
-    """
+def provenance(inputs: ReportInputs) -> tuple[Fact, ...]:
+    """Return the facts about the runs, each value with the number of runs that have it."""
     from hpc_train.scaling.record_arrays import has_step_times, parsers_of
 
     study, count = inputs.study, len(inputs.study.runs)
@@ -283,9 +273,6 @@ def provenance(inputs: ReportInputs, *, digests: bool = False) -> tuple[Fact, ..
         *(Fact(name=name, values=_counted(values)) for name, values in by_name.items()),
         *(Fact(name=name, values=((text, count),)) for name, text in every.items()),
     ]
-    if digests and (logs := list(_logs(inputs))):
-        runs = count if len(logs) == 1 else 1
-        facts.append(Fact(name="logs", values=tuple((line, runs) for line in logs)))
     known = {fact.name for fact in facts}
     missing = [n for n in WANTED if not known.intersection((n, *_ALSO.get(n, ())))]
     if missing and by_name:
@@ -364,48 +351,6 @@ def _moment(text: str) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         return None
-
-
-def _logs(inputs: ReportInputs) -> Iterator[str]:
-    """Yield a line with the size and the digest of each file, and of all logs of each run.
-
-    The digest of a run is that of the output of `sha256sum` for all its logs, called in its folder
-    and sorted by name; the line of a finished run is stored, in case its logs are deleted. After a
-    GiB there are only sizes.
-    """
-    left = _MOST_DIGESTED
-
-    def digest(path: Path) -> str:
-        nonlocal left
-        try:
-            left -= path.stat().st_size
-            return "" if left < 0 else sha256_of(path)
-        except OSError:
-            return ""
-
-    for run in inputs.own:
-        folder = run.folder
-        if not is_folder(folder.logs):
-            yield from filter(None, [read_cache(folder.path / _FILE, _decode)])
-            continue
-        files = log_files([folder.logs])
-        digests = [digest(path) for path in files]
-        names = [path.relative_to(folder.path).as_posix() for path in files]
-        lines = (f"{readable(f'{d}  {name}')}\n" for d, name in zip(digests, names, strict=True))
-        whole = hashlib.sha256("".join(lines).encode()).hexdigest()
-        size = sum(path.stat().st_size for path in files)
-        number = f"{len(files)} file{'s' * (len(files) != 1)}"
-        shown = f"sha256 {whole}" if all(digests) else "not digested"
-        line = f"{folder.run_id}: {number}, {size} B, {shown}"
-        if run.state.finished:
-            write_cache(folder.path / _FILE, to_json(line))
-        yield line
-    alike = Counter(path.name for path in inputs.files)
-    for path in filter(Path.is_file, inputs.files):
-        name = path.name if alike[path.name] == 1 else path.as_posix()
-        found = digest(path)
-        shown = f"sha256 {found}" if found else "not digested"
-        yield f"{readable(name)}: {path.stat().st_size} B, {shown}"
 
 
 def points_frame(report: Report) -> pd.DataFrame:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
+from rich.cells import cell_len
 
 from hpc_train.reports.report import Column, Report, ReportTable
 from hpc_train.reports.value_format import one_line
 
-Measure = Callable[[str], float]
 # Together on a line: `a 0.998 [0.994, 1.00];`, `2 of 3`, `16 GPUs,` and `14 %,`.
 _TOKEN = re.compile(
     r"(?:[A-Za-z]'? )?\S+ \[[^\[\]]{0,60}\]\S*"
@@ -31,10 +31,16 @@ class Layout(NamedTuple):
     """
 
     columns: tuple[Column, ...]
-    widths: tuple[float, ...]
+    widths: tuple[int, ...]
     heads: tuple[Sequence[str], ...]
     rows: tuple[tuple[Sequence[str], ...], ...]
     left_out: tuple[str, ...]
+
+    @property
+    def heading_lines(self) -> list[tuple[str, ...]]:
+        """The lines of all headings; one with fewer lines is aligned with the bottom."""
+        deep = max(map(len, self.heads), default=0)
+        return [*zip(*([""] * (deep - len(head)) + [*head] for head in self.heads), strict=True)]
 
 
 class _Sized(NamedTuple):
@@ -42,50 +48,52 @@ class _Sized(NamedTuple):
 
     column: Column
     cells: Sequence[str]
-    whole: float
-    words: float
-    parts: float
+    whole: int
+    words: int
+    parts: int
 
 
-def laid_out(table: ReportTable, width: float, gap: float, measure: Measure) -> Layout:
+def places(text: str) -> int:
+    """Return the columns of a terminal that a text takes: two for a Chinese character."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def laid_out(table: ReportTable, width: int, gap: int) -> Layout:
     """Return a table in a width if its numbers allow; columns are `gap` apart.
 
     Columns with `drop` are left out first, the lowest number first; then long cells of columns
     aligned to the left are wrapped at blanks, and at last inside of words. Numbers are never cut,
     and only headings of prose are wrapped.
     """
-    every = [_sized(table, place, measure) for place in range(len(table.columns))]
+    every = [_sized(table, place) for place in range(len(table.columns))]
     shown = _fitting(every, width, gap)
     widths = _narrowed(shown, width - gap * (len(shown) - 1))
-    columns = [_lines(one, size, measure) for one, size in zip(shown, widths, strict=True)]
+    columns = [_lines(one, size) for one, size in zip(shown, widths, strict=True)]
     return Layout(
         columns=tuple(one.column for one in shown),
         widths=tuple(widths),
-        heads=tuple(
-            _heading(one.column, size, measure) for one, size in zip(shown, widths, strict=True)
-        ),
+        heads=tuple(_heading(one.column, size) for one, size in zip(shown, widths, strict=True)),
         rows=tuple(zip(*columns, strict=True)) if columns else (),
         left_out=tuple(name_of(one.column) for one in every if one not in shown),
     )
 
 
-def _lines(shown: _Sized, width: float, measure: Measure) -> list[Sequence[str]]:
+def _lines(shown: _Sized, width: int) -> list[Sequence[str]]:
     """Return the lines of each cell of a column in a width."""
     if shown.whole <= width:
         return [(cell,) for cell in shown.cells]
     # Names recur from row to row.
     lines = {
-        cell: wrapped(cell, width, measure) if measure(cell) > width else (cell,)
-        for cell in set(shown.cells)
+        cell: wrapped(cell, width) if places(cell) > width else (cell,) for cell in set(shown.cells)
     }
     return [lines[cell] for cell in shown.cells]
 
 
-def _heading(column: Column, width: float, measure: Measure) -> list[str]:
+def _heading(column: Column, width: int) -> list[str]:
     stated = column.heading.split("\n")
     if not column.prose:
         return stated
-    return [line for part in stated for line in wrapped(part, width, measure)]
+    return [line for part in stated for line in wrapped(part, width)]
 
 
 def name_of(column: Column) -> str:
@@ -103,26 +111,26 @@ def all_columns(report: Report) -> Report:
     return replace(report, tables=tables)
 
 
-def _sized(table: ReportTable, place: int, measure: Measure) -> _Sized:
+def _sized(table: ReportTable, place: int) -> _Sized:
     column = table.columns[place]
     cells = [one_line(row[place]) for row in table.rows]
-    head = max(map(measure, column.heading.split("\n")))
+    head = max(map(places, column.heading.split("\n")))
     different = set(cells)
-    whole = max([head, *map(measure, different)])
+    whole = max([head, *map(places, different)])
     if column.align == "right":
         return _Sized(column, cells, whole, whole, whole)
     tokens = {token for cell in different for token in _TOKEN.findall(cell)}
     if column.prose:
-        head = max(map(measure, column.heading.split()), default=0.0)
-    words = max([head, *map(measure, tokens)])
-    parts = {part for token in tokens for part in _parts(token, NARROWEST * measure("0"), measure)}
-    return _Sized(column, cells, whole, words, max([head, *map(measure, parts)]))
+        head = max(map(places, column.heading.split()), default=0)
+    words = max([head, *map(places, tokens)])
+    parts = {part for token in tokens for part in _parts(token, NARROWEST)}
+    return _Sized(column, cells, whole, words, max([head, *map(places, parts)]))
 
 
-def _fitting(every: Sequence[_Sized], width: float, gap: float) -> list[_Sized]:
+def _fitting(every: Sequence[_Sized], width: int, gap: int) -> list[_Sized]:
     shown = list(every)
 
-    def needed() -> float:
+    def needed() -> int:
         sizes = (one.words if one.column.prose else one.whole for one in shown)
         return sum(sizes) + gap * (len(shown) - 1)
 
@@ -133,7 +141,7 @@ def _fitting(every: Sequence[_Sized], width: float, gap: float) -> list[_Sized]:
     return shown
 
 
-def _narrowed(shown: Sequence[_Sized], room: float) -> list[float]:
+def _narrowed(shown: Sequence[_Sized], room: int) -> list[int]:
     """Return the widths: prose is wrapped first, then names, at last prose inside of words."""
     widths = [one.whole for one in shown]
     for least, prose in (("words", True), ("words", False), ("parts", False), ("parts", True)):
@@ -143,20 +151,20 @@ def _narrowed(shown: Sequence[_Sized], room: float) -> list[float]:
             wide = sorted((i for i in free if widths[i] > lowest[i]), key=lambda i: -widths[i])
             if not wide:
                 break
-            second = widths[wide[1]] if len(wide) > 1 else 0.0
+            second = widths[wide[1]] if len(wide) > 1 else 0
             first = wide[0]
             target = max(lowest[first], widths[first] - excess, min(second, widths[first] - 1))
             widths[first] = target
     return widths
 
 
-def wrapped(text: str, width: float, measure: Measure) -> list[str]:
+def wrapped(text: str, width: int) -> list[str]:
     """Return the lines of a text; a number that is wider than the width stays whole."""
     lines = [""]
     for token in _TOKEN.findall(text):
-        for i, part in enumerate(_parts(token, width, measure)):
+        for i, part in enumerate(_parts(token, width)):
             longer = f"{lines[-1]} {part}" if i == 0 and lines[-1] else lines[-1] + part
-            if lines[-1] and measure(longer) > width:
+            if lines[-1] and places(longer) > width:
                 lines.append(part)
             else:
                 lines[-1] = longer
@@ -168,21 +176,21 @@ def tied(text: str) -> str:
     return _TOKEN.sub(lambda token: token[0].replace(" ", "\u00a0"), text)
 
 
-def _parts(token: str, width: float, measure: Measure) -> list[str]:
-    if measure(token) <= width:
+def _parts(token: str, width: int) -> list[str]:
+    if places(token) <= width:
         return [token]
     if " " in token:
         # The parts of a token have no blank before them.
         first, *others = token.split(" ")
         return [first, *(f" {other}" for other in others)]
-    return [cut for part in _BREAK.split(token) for cut in _cut(part, width, measure)]
+    return [cut for part in _BREAK.split(token) for cut in _cut(part, width)]
 
 
-def _cut(part: str, width: float, measure: Measure) -> list[str]:
+def _cut(part: str, width: int) -> list[str]:
     cuts = [""]
     for letter in part:
         inside = bool(cuts[-1]) and all(map(_IN_NUMBER.match, (cuts[-1][-1], letter)))
-        if cuts[-1] and not inside and measure(cuts[-1] + letter) > width:
+        if cuts[-1] and not inside and places(cuts[-1] + letter) > width:
             cuts.append("")
         cuts[-1] += letter
     return cuts

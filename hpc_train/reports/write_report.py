@@ -35,15 +35,14 @@ def default_options(path: Path | None, form: str | None) -> ReportOptions:
     """Return the options that a file with this name or format requires."""
     if form is None and _is_folder(path):
         every = ("svg", "png", "pdf", "inline")
-        return ReportOptions(figures=True, images=every, details=True, digests=True)
+        return ReportOptions(figures=True, images=every, details=True)
     ending = path.suffix if path is not None else ""
     if form is None and ending in IMAGES:
         return ReportOptions(figures=True, images=(ending[1:],), main_figure_only=True)
     shown = form or FORMAT_OF.get(ending, "text")
     if shown == "html":
-        return ReportOptions(figures=True, images=("inline",), details=True, digests=True)
-    drawn = shown == "markdown" and path is not None
-    return ReportOptions(figures=drawn, digests=shown in ("markdown", "json"))
+        return ReportOptions(figures=True, images=("inline",), details=True)
+    return ReportOptions(figures=shown == "markdown" and path is not None)
 
 
 def check_format(form: str | None, path: Path | None) -> None:

@@ -40,7 +40,7 @@ class ReportOptions(Value, frozen=True, kw_only=True):
     `forecast`: the multiple of the largest measured size to which fits are extrapolated, at most 2.
     `against`: the study or report that is the reference of the regression gate,
     searched with `search`. `details`: include the details of each run. `target`: report the samples
-    and the time to reach it. `digests`: compute the digests of the logs. `paper`: the size of the
+    and the time to reach it. `paper`: the size of the
     figures.
     """
 
@@ -50,7 +50,6 @@ class ReportOptions(Value, frozen=True, kw_only=True):
     wide: bool = False
     figures: bool = False
     details: bool = False
-    digests: bool = False
     allow_mixed: tuple[str, ...] = ()
     forecast: float | None = None
     against: str | None = None

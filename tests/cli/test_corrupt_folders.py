@@ -26,12 +26,12 @@ STEPS = "".join(
 GOOD, BAD = "1-good-r1", "2-bad-r1"
 FILES = (
     "run.json", "status.json", "submission.json", "job.sbatch", "cut_off", "records.jsonl",
-    "logs.index", "logs.json", "transport.json", "diagnosis.txt", "logs", "logs/job.out",
+    "logs.index", "transport.json", "diagnosis.txt", "logs", "logs/job.out",
     "logs/rank-0.out", "../study.json", "../exclude.yaml", "../.queue/1.lock", "../.queue/1.log",
     "../.submit.lock",
 )  # fmt: skip
 # Read where the logs are gone.
-KEPT = ("records.jsonl", "logs.json", "transport.json", "diagnosis.txt")
+KEPT = ("records.jsonl", "transport.json", "diagnosis.txt")
 COMMANDS = ("status", "report", "collect", "diagnose", "logs", "cancel", "retry")
 # A command that hangs is stopped after so long.
 SECONDS = 240

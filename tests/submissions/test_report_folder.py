@@ -116,8 +116,8 @@ def found(runs: list[Run], *records: Record, **more: object) -> ReportInputs:
     return ReportInputs(study=wanted, records=fields, own=tuple(runs), **more)  # type: ignore[arg-type]
 
 
-def facts(inputs: ReportInputs, *, digests: bool = False) -> dict[str, tuple[object, ...]]:
-    return {fact.name: fact.values for fact in provenance(inputs, digests=digests)}
+def facts(inputs: ReportInputs) -> dict[str, tuple[object, ...]]:
+    return {fact.name: fact.values for fact in provenance(inputs)}
 
 
 def _is_missing(fact: Fact) -> bool:
@@ -153,16 +153,6 @@ def test_what_nobody_recorded_is_named_once() -> None:
     said = facts(found([run("a")], transports={"a": used}))
     assert said["adapters"] == (("mlx5_0:1 IB", 1),)
     assert "adapters" not in str(said[NOT_RECORDED])
-
-
-def test_logs_are_named_by_their_digest(tmp_path: Path) -> None:
-    one = written(tmp_path, "a", "first\n")
-    before = facts(found([one]), digests=True)["logs"]
-    (one.folder.logs / "rank-0.out").write_text("fyrst\n")
-    after = facts(found([one]), digests=True)["logs"]
-    assert before != after
-    assert "1 file, 6 B, sha256 " in str(before)
-    assert "logs" not in facts(found([one]))
 
 
 def test_details_share_scripts_and_tell_why_a_run_failed(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from msgspec.structs import replace
-from rich.cells import cell_len
 
 from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.report import CAVEATS, NOT_KNOWN, Fact, Report, ReportTable
-from hpc_train.reports.table_layout import Layout, laid_out
+from hpc_train.reports.table_layout import Layout, laid_out, places
 from hpc_train.reports.value_format import one_line
 from hpc_train.scaling.run_flags import FlagCode
 
@@ -110,9 +109,9 @@ def _wrapped(line: str, width: int) -> str:
 
 def _table(table: ReportTable, width: int) -> str:
     # Two blanks between columns, or one.
-    layout = laid_out(table, width, 2, _places)
+    layout = laid_out(table, width, 2)
     if layout.left_out or sum(layout.widths) + 2 * (len(layout.widths) - 1) > width:
-        layout = laid_out(table, width, 1, _places)
+        layout = laid_out(table, width, 1)
         return _drawn(layout, " ") + _missing(layout, min(width, WIDTH))
     return _drawn(layout, "  ")
 
@@ -123,11 +122,9 @@ def _missing(layout: Layout, width: int) -> str:
 
 
 def _drawn(layout: Layout, gap: str) -> str:
-    sizes = [int(size) for size in layout.widths]
-    deep = max(map(len, layout.heads), default=0)
-    # A heading with fewer lines is aligned with the bottom.
-    heads = [[""] * (deep - len(head)) + [*head] for head in layout.heads]
-    lines = [*zip(*heads, strict=True)]
+    sizes = layout.widths
+    lines = layout.heading_lines
+    deep = len(lines)
     for row in layout.rows:
         lines += zip_longest(*row, fillvalue="")
     right = [column.align == "right" for column in layout.columns]
@@ -139,13 +136,8 @@ def _drawn(layout: Layout, gap: str) -> str:
 def _padded(text: str, size: int, right: bool) -> str:
     if text.isascii():
         return text.rjust(size) if right else text.ljust(size)
-    blanks = " " * (size - _places(text))
+    blanks = " " * (size - places(text))
     return blanks + text if right else text + blanks
-
-
-def _places(text: str) -> int:
-    """Return the columns of a terminal that a text takes: two for a Chinese character."""
-    return len(text) if text.isascii() else cell_len(text)
 
 
 # Each line of the short block, and the facts on it.
