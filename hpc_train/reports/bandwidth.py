@@ -16,10 +16,9 @@ import msgspec
 from hpc_train.reports.figures import draw_all
 from hpc_train.reports.figures.canvas import Canvas, draw_title, log_axis, opened, plain_axis
 from hpc_train.reports.figures.plot_data import COLOURS, DASHES, MARKERS
-from hpc_train.reports.point_and_series_names import UNKNOWN, place
 from hpc_train.reports.points_table import runs_table
 from hpc_train.reports.report import OK, Column, Report, ReportTable, Shown, table_of
-from hpc_train.reports.value_format import ABSENT, one_line, plain_rows
+from hpc_train.reports.words import ABSENT, UNKNOWN, one_line, place, plain_rows
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.largest_message_bandwidth import BandwidthTable
 from hpc_train.scaling.report_options import ReportOptions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -10,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hpc_train.base.errors import HpcTrainError, ReportError
-from hpc_train.base.files import is_regular
+from hpc_train.base.errors import HpcTrainError, LogParseError, ReportError
+from hpc_train.base.files import is_folder, is_regular, read_regular
+from hpc_train.base.value import encode_unit
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression
 from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.compare import side
 from hpc_train.reports.formats.csv_table import flat_row, flat_rows
 from hpc_train.reports.gates import OF_RUN, REFERENCE, GateInputs, gated
-from hpc_train.reports.report import CAVEATS, Fact, Report
+from hpc_train.reports.report import CAVEATS, Fact, Report, RunDetail
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
@@ -31,6 +33,8 @@ from hpc_train.version import VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpc_train.diagnosis.diagnosis import Diagnosis
 
 
 DEFAULT = ReportOptions()
@@ -111,7 +115,6 @@ def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOption
     report = msgspec.structs.replace(report, partial=unfinished, provenance=facts)
     if not options.details:
         return report
-    from hpc_train.reports.run_details import details
 
     run_details, scripts = details(inputs)
     return msgspec.structs.replace(report, details=run_details, scripts=scripts)
@@ -203,7 +206,7 @@ def _with_gate_results(
         ReportError: the reference of the regression gate on the command line cannot be read.
     """
     from hpc_train.reports.caveats import implausible_of_side
-    from hpc_train.reports.value_format import plain_rows
+    from hpc_train.reports.words import plain_rows
     from hpc_train.scaling.comparison import Demands, comparison_frame
     from hpc_train.scaling.largest_message_bandwidth import largest_busbw
 
@@ -361,3 +364,73 @@ def points_frame(report: Report) -> pd.DataFrame:
 def runs_frame(report: Report) -> pd.DataFrame:
     """Return one row per requested run, also of failed and missing ones."""
     return row_frame([flat_row(row) for row in report.run_rows])
+
+
+_LINES = 3
+
+
+def details(inputs: ReportInputs) -> tuple[tuple[RunDetail, ...], dict[str, str]]:
+    """Return the details of each run, and the text of each script by its digest."""
+    own = {run.folder.run_id: run for run in inputs.own}
+    scripts: dict[str, str] = {}
+    found = []
+    for expected in inputs.study.runs:
+        run = own.get(expected.run_id)
+        manifest = run.manifest if run else None
+        settings = manifest.plan.settings.items() if manifest else ()
+        detail = RunDetail(
+            run_id=expected.run_id,
+            state=expected.state,
+            problem=expected.problem,
+            script=_script(run, manifest.script_digest, scripts) if run and manifest else "",
+            settings=tuple((name, _text(one.value), one.origin) for name, one in settings),
+            diagnosis=_diagnosis_text(run) if run else "",
+        )
+        found.append(detail)
+    return tuple(found), scripts
+
+
+def _diagnosis_text(run: Run) -> str:
+    """Return a short diagnosis of a failed run; empty if it did not fail or has no logs.
+
+    The result contains text of logs and must be escaped.
+    """
+    # Signatures are slow to load.
+    from hpc_train.diagnosis.diagnose_runs import FAILED, diagnosis_of
+
+    if run.state not in FAILED or not is_folder(run.folder.logs):
+        return ""
+    try:
+        return "".join(f"{line}\n" for line in _lines(diagnosis_of(run)))
+    except LogParseError as failure:
+        return f"{failure.message}\n"
+
+
+def _script(run: Run, digest: str, scripts: dict[str, str]) -> str:
+    """Return the digest of a run's script; repetitions share one, which is read once."""
+    if digest not in scripts:
+        try:
+            scripts[digest] = read_regular(run.folder.script).decode(errors="replace")
+        except OSError:
+            return ""
+    return digest
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or "--"
+    plain = msgspec.to_builtins(value, enc_hook=encode_unit)
+    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+
+
+def _lines(diagnosis: Diagnosis) -> Iterator[str]:
+    yield f"{diagnosis.outcome}: {diagnosis.why}"
+    for finding in (one for one in diagnosis.findings if one.severity != "benign"):
+        yield f"{finding.role}: {finding.title} [{finding.id}]"
+        for one in finding.evidence[:_LINES]:
+            yield f"  {one.source}:{one.line}  {one.text}" if one.line else f"  {one.source}"
+        if finding.role == "root":
+            yield f"  do: {finding.advice}"
+    if diagnosis.last_lines:
+        yield f"last lines of {diagnosis.last_lines[0].source}:"
+        yield from (f"  {one.line}  {one.text}" for one in diagnosis.last_lines)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hpc_train.reports.point_and_series_names import counted, names
 from hpc_train.reports.report import CAVEATS
-from hpc_train.reports.value_format import Row, plain_rows
+from hpc_train.reports.words import Row, counted, first_of, names, plain_rows
 from hpc_train.scaling.run_flags import IMPLAUSIBLE, FlagCode
 
 if TYPE_CHECKING:
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from hpc_train.scaling.caveats import ApartPoints, SlowRun
 
 Marks = list[tuple[Row, str]]
-# Number of points named in a line; the column `flags` of the table has all.
-NAMED = 8
 NOT_OK = "some runs are not ok"
 MEANING = {
     FlagCode.ONE_RUN: "n=1, so no interval",
@@ -61,21 +58,21 @@ def run_caveats(
     name = names(points)
     if apart:
         shown = (
-            f"{name(points[one.point])} on {_few(one.nodes)}, {name(points[one.other])} on "
-            f"{_few(one.others)}"
-            for one in apart[:NAMED]
+            f"{name(points[one.point])} on {first_of(one.nodes)}, {name(points[one.other])} on "
+            f"{first_of(one.others)}"
+            for one in apart
         )
         said = _ALIKE.format("the points")
-        yield f"{CAVEATS}points that are compared {said}: {_and_more(shown, len(apart))}."
+        yield f"{CAVEATS}points that are compared {said}: {first_of(shown, '; ')}."
     if slow:
         shown = (
             f"{one.run_id} took {one.times:.3g} times as long as the median of the "
             f"{counted(one.runs, 'run')} at {name(points[one.point])}"
-            for one in slow[:NAMED]
+            for one in slow
         )
         what = "a run is" if len(slow) == 1 else "runs are"
         yield (
-            f"{CAVEATS}{what} slower than the scatter explains: {_and_more(shown, len(slow))}. "
+            f"{CAVEATS}{what} slower than the scatter explains: {first_of(shown, '; ')}. "
             "Find the cause, or exclude it: --exclude RUN=REASON."
         )
 
@@ -86,27 +83,16 @@ def sides_apart(
     """Yield the caveat of a comparison whose points share no node; `points` are its rows."""
     if apart:
         shown = (
-            f"{name(points[one.point])}: A on {_few(one.nodes)}, B on {_few(one.others)}"
-            for one in apart[:NAMED]
+            f"{name(points[one.point])}: A on {first_of(one.nodes)}, B on {first_of(one.others)}"
+            for one in apart
         )
-        yield f"{CAVEATS}A and B {_ALIKE.format('A and B')}: {_and_more(shown, len(apart))}."
-
-
-def _and_more(shown: Iterable[str], count: int) -> str:
-    more = f"; and {count - NAMED} more" if count > NAMED else ""
-    return f"{'; '.join(shown)}{more}"
-
-
-def _few(nodes: Sequence[str]) -> str:
-    more = f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else ""
-    return ", ".join(nodes[:NAMED]) + more
+        yield f"{CAVEATS}A and B {_ALIKE.format('A and B')}: {first_of(shown, '; ')}."
 
 
 def implausible_of_side(points: Sequence[Row]) -> Iterator[str]:
     """Yield the lines on implausible values as parts of a sentence about one of two sides."""
     for line in flag_caveats(points, implausible=True):
-        # The tables of two sides have no such column.
-        yield line.removeprefix(CAVEATS).removesuffix(".").replace(" (column flags)", "")
+        yield line.removeprefix(CAVEATS).removesuffix(".")
 
 
 def implausible_ratios(points: Sequence[Row]) -> Iterator[tuple[Row, float]]:
@@ -131,14 +117,12 @@ def flag_caveats(points: Sequence[Row], *, implausible: bool = False) -> Iterato
     name = names(points)
     for meaning, marks in kinds.items():
         rows = list({id(row): row for row, _ in marks}.values())
-        if len({detail for _, detail in marks}) > 1:
-            shown, count, detail = [f"{name(r)} ({d})" for r, d in marks], len(marks), ""
-            where = "; ".join(shown[:NAMED])
+        detail = f" ({marks[0][1]})" if marks[0][1] else ""
+        if len({about for _, about in marks}) > 1:
+            where, detail = first_of((f"{name(row)} ({about})" for row, about in marks), "; "), ""
+        elif len(rows) == len(points):
+            every = {1: "the only point", 2: "both points"}
+            where = every.get(len(rows), f"all {len(rows)} points")
         else:
-            detail, count = f" ({marks[0][1]})" if marks[0][1] else "", len(rows)
-            where = ", ".join(map(name, rows[:NAMED]))
-            if count == len(points):
-                every = {1: "the only point", 2: "both points"}
-                where, count = every.get(count, f"all {count} points"), 0
-        more = f" and {count - NAMED} more (column flags)" if count > NAMED else ""
-        yield f"{CAVEATS}{meaning}{detail}: {where}{more}."
+            where = first_of(map(name, rows))
+        yield f"{CAVEATS}{meaning}{detail}: {where}."

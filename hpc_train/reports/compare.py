@@ -17,7 +17,6 @@ from hpc_train.base.metrics import BASES
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.caveats import MEANING, implausible_of_side, implausible_ratios, sides_apart
 from hpc_train.reports.gates import quality_lost
-from hpc_train.reports.point_and_series_names import counted, names, series_heading, short_series
 from hpc_train.reports.points_table import ratio_record
 from hpc_train.reports.report import (
     CAVEATS,
@@ -30,13 +29,19 @@ from hpc_train.reports.report import (
     words_of,
 )
 from hpc_train.reports.report_inputs import report_inputs
-from hpc_train.reports.value_format import (
+from hpc_train.reports.words import (
     ABSENT,
+    NAMED,
     Row,
+    counted,
+    first_of,
     for_programs,
     level_word,
     levels_word,
+    names,
     plain_rows,
+    series_heading,
+    short_series,
     significant,
     whole,
     with_limits,
@@ -69,7 +74,6 @@ STEPS = (
     "are compared at once, and fewer after each decision; all verdicts together hold at "
     "{confidence})."
 )
-MANY = 8
 
 
 class Side(NamedTuple):
@@ -389,7 +393,7 @@ def _answers(points: Sequence[Row]) -> Iterator[str]:
         if not own:
             continue
         where = ""
-        if len(own) < len(of) and len(own) <= MANY:
+        if len(own) < len(of) and len(own) <= NAMED:
             where = f" ({', '.join(map(names(of), own))})"
         if any(None in (row["batch_a"], row["batch_b"]) for row in own):
             where += ", assuming the same batch in A and B"
@@ -402,9 +406,8 @@ def _answers(points: Sequence[Row]) -> Iterator[str]:
             yield f"{said[0].upper()}{said[1:]}: {len(own)} of {in_all}{where}."
     without, name = [row for row in points if row["ratio"] is None], names(points)
     if without:
-        named = "; ".join(f"{name(row)} ({row['why']})" for row in without[:MANY])
-        more = f" and {len(without) - MANY} more" if len(without) > MANY else ""
-        yield f"Not compared: {named}{more}."
+        named = first_of((f"{name(row)} ({row['why']})" for row in without), "; ")
+        yield f"Not compared: {named}."
     if not points:
         yield "Neither side has a run."
 

@@ -12,8 +12,7 @@ from xml.etree import ElementTree as Xml
 import msgspec
 
 from hpc_train.jobs.study import ALONE, Gates
-from hpc_train.reports.caveats import MEANING, NAMED, implausible_ratios
-from hpc_train.reports.point_and_series_names import names
+from hpc_train.reports.caveats import MEANING, implausible_ratios
 from hpc_train.reports.report import (
     GateOutcome,
     GateResult,
@@ -22,7 +21,7 @@ from hpc_train.reports.report import (
     table_of,
     words_of,
 )
-from hpc_train.reports.value_format import ABSENT, Row, one_line, significant
+from hpc_train.reports.words import ABSENT, Row, first_of, names, one_line, significant
 from hpc_train.runs.expected_runs import CONTRADICTED, EXCLUDED
 from hpc_train.scaling.run_flags import IMPLAUSIBLE, LOSS_LOST, FlagCode
 
@@ -332,12 +331,7 @@ def _caveats(gates: Gates, known: GateInputs, found: Sequence[GateResult]) -> It
     for gate, words in _DOUBTS.items():
         own = (v for v in found if v.gate == gate and v.outcome in _FAILED)
         doubts[words] = [f"{v.where} ({v.reason})" for v in own]
-    yield from (f"Caveats: {words}: {_first(own)}." for words, own in doubts.items() if own)
-
-
-def _first(found: Sequence[str], between: str = "; ") -> str:
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return between.join(found[:NAMED]) + more
+    yield from (f"Caveats: {words}: {first_of(own, '; ')}." for words, own in doubts.items() if own)
 
 
 def _missing(points: Sequence[Row], known: GateInputs) -> Iterator[GateResult]:
@@ -472,8 +466,8 @@ def _table(found: Sequence[GateResult]) -> ReportTable:
                 "gate": gate,
                 "limit": ABSENT if limit is None else f"{limit:g}",
                 "met": f"{sum(v.outcome == 'met' for v in own)} of {len(own)}",
-                "not met at": _first(not_met, ", ") or ABSENT,
-                "not decided at": _first(open_, ", ") or ABSENT,
+                "not met at": first_of(not_met) or ABSENT,
+                "not decided at": first_of(open_) or ABSENT,
             }
         )
     if all(verdict.gate in _ABSENT and verdict.outcome == "met" for verdict in found):

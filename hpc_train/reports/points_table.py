@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, Metric, TextColumn, in_text_order
-from hpc_train.reports.point_and_series_names import (
-    counted,
-    has_own_baselines,
-    names,
-    one_size,
-    series_heading,
-    short_series,
-    size_unit,
-)
 from hpc_train.reports.report import OK, Column, ReportTable, Shown, table_of, words_of
-from hpc_train.reports.value_format import (
+from hpc_train.reports.words import (
     ABSENT,
     Row,
+    counted,
+    first_of,
     fixed,
     for_programs,
+    has_own_baselines,
     level_word,
     levels_word,
+    names,
     nested,
+    one_size,
     plain_rows,
+    series_heading,
+    short_series,
     significant,
+    size_unit,
     whole,
     with_limits,
 )
@@ -66,7 +65,6 @@ COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
 COMPARED = frozenset({
     "speedup", "common_speedup", "ideal", "efficiency", "doubling", "karp_flatt",
 })  # fmt: skip
-NAMED = 8
 FASTER, NO_RESULT = "faster", "no result"
 ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
 SIGNIFICANT = {
@@ -238,8 +236,7 @@ def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
         for reason in _reasons(row, empty) if empty else ():
             reasons.setdefault(reason, []).append(name(row))
     for reason, rows in reasons.items():
-        more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
-        where = "every point" if len(rows) == len(points) > 1 else ", ".join(rows[:NAMED]) + more
+        where = "every point" if len(rows) == len(points) > 1 else first_of(rows)
         yield f"{ABSENT}: {where}: {reason}."
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from hpc_train.reports.report import Column, Report, ReportTable
-from hpc_train.reports.value_format import one_line
+from hpc_train.reports.words import one_line
 
 # Together on a line: `a 0.998 [0.994, 1.00];`, `2 of 3`, `16 GPUs,` and `14 %,`.
 _TOKEN = re.compile(

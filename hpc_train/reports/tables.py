@@ -9,16 +9,22 @@ from typing import Any
 import msgspec
 
 from hpc_train.jobs.study import ALONE, axis_name
-from hpc_train.reports.point_and_series_names import (
-    by_series,
+from hpc_train.reports.report import Column, Report, ReportTable, Shown, table_of, words_of
+from hpc_train.reports.words import (
+    ABSENT,
+    Row,
     counted,
+    first_of,
+    fixed,
+    grouped,
     series_heading,
     short_series,
+    significant,
     size_unit,
     under,
+    whole,
+    with_limits,
 )
-from hpc_train.reports.report import Column, Report, ReportTable, Shown, table_of, words_of
-from hpc_train.reports.value_format import ABSENT, Row, fixed, significant, whole, with_limits
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.report_options import Target
 from hpc_train.scaling.scaling_fits import LAW_NAMES, LEAST_SIZES, REACH, CurvePoint, Fit, Parameter
@@ -53,7 +59,6 @@ _MEMORY: tuple[tuple[str, str, float, int | None], ...] = (
     ("expected_sent_bytes", "formula\n[MiB]", 1 / 2**20, None),
 )
 LEAST_PLAIN = 1e-3
-MOST_REASONS = 8
 FORMULAS = (
     "Laws are fitted to the points' speedups at q times the baseline's resources: Amdahl S = L/(f "
     "+ (1-f)/q); Gustafson S = L(q - f'(q-1)); USL S = L q/(1 + a(q-1) + b q(q-1)). L is the law's "
@@ -178,7 +183,7 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
     if fitted or any(
         law.points and not law.refused.startswith(f"needs {LEAST_SIZES[law.law]} ") for law in laws
     ):
-        of_series = by_series(fitted, attrgetter("series"))
+        of_series = grouped(fitted, attrgetter("series"))
         remarks = [
             f"laws{under(series)}: {note}."
             for series, own in of_series.items()
@@ -227,9 +232,7 @@ def _refusals(laws: Sequence[Fit]) -> str:
             kinds.setdefault((law.law, law.refused.partition(": ")[0]), []).append(law)
     texts = []
     for (_, kind), own in kinds.items():
-        more = f" and {len(own) - MOST_REASONS} more" if len(own) > MOST_REASONS else ""
-        some = ", ".join(law.series for law in own[:MOST_REASONS]) + more
-        where = "" if len(own) == len(every) else f" ({some})"
+        where = "" if len(own) == len(every) else f" ({first_of(law.series for law in own)})"
         same = len({law.refused for law in own}) == 1
         detail = own[0].refused.removeprefix(kind)
         example = detail if same else f", for example{under(own[0].series)}{detail}"
@@ -316,10 +319,9 @@ def with_target(report: Report, rows: Sequence[dict[str, Any]], target: Target) 
     every = [run for row in rows for run in row["runs"]]
     unknown = [run["run_id"] for run in every if run["state"] == "not measured"]
     if unknown:
-        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         notes.append(
-            f"not measured: {unknown[0]}{more} did not print {target.metric} and the global batch; "
-            "print an event with step and global_batch_size (hpctrain help events)."
+            f"not measured: {first_of(unknown, most=1)} did not print {target.metric} and the "
+            "global batch; print an event with step and global_batch_size (hpctrain help events)."
         )
     conditions = {**report.conditions, "target": str(target)}
     return msgspec.structs.replace(report.extended([table], notes), conditions=conditions)

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from hpc_train.plans.node_topology import NodeTopology, meaning, nearest_nics
-from hpc_train.reports.point_and_series_names import counted
+from hpc_train.reports.words import counted
 
 WIDTH = 80
 _MOST_COLUMNS = 10

@@ -13,7 +13,7 @@ from hpc_train.logs.record import Record
 from hpc_train.reports.gates import GateInputs, gated
 from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.reports.value_format import plain_rows
+from hpc_train.reports.words import plain_rows
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
 from hpc_train.scaling.fastest_series import fastest_frame
 from hpc_train.scaling.runs import run_frame

@@ -106,7 +106,7 @@ def test_every_link_has_its_place(elements: Elements) -> None:
     assert {place for place, count in places.items() if count > 1} == set()
     links = {link[1:] for link in elements.values("href") if link.startswith("#")}
     assert links - set(places) == set()
-    assert {"s1", "s2", "e1", "e2", "c1", "c2", "r16"} <= links
+    assert {"s1", "s2", "e1", "e2", "r16"} <= links
 
 
 def test_everything_of_the_report_is_there(elements: Elements) -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from hpc_train.base.errors import ReportError
-from hpc_train.reports.value_format import level_word
+from hpc_train.reports.words import level_word
 from hpc_train.scaling.comparison import Demands, comparison_frame
 from hpc_train.scaling.confidence_intervals import ratio_interval
 from hpc_train.scaling.run_selection import selected

@@ -19,13 +19,13 @@ from hpc_train.logs.record import Record
 from hpc_train.reports.build import (
     NOT_RECORDED,
     build_report,
+    details,
     provenance,
 )
 from hpc_train.reports.compare import compare
 from hpc_train.reports.gates import verdicts_of
 from hpc_train.reports.report import Fact
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
-from hpc_train.reports.run_details import details
 from hpc_train.reports.write_report import check_format, default_options, write_report
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.runs.nccl_transport import Adapter, Transport

@@ -29,9 +29,16 @@ from hpc_train.reports.figures.canvas import (
     split,
 )
 from hpc_train.reports.figures.plot_data import PlotData, Style, is_flagged, point_of, usable
-from hpc_train.reports.point_and_series_names import counted, has_own_baselines, place, rate
 from hpc_train.reports.report import OK
-from hpc_train.reports.value_format import Row, one_line, significant
+from hpc_train.reports.words import (
+    Row,
+    counted,
+    has_own_baselines,
+    one_line,
+    place,
+    rate,
+    significant,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -37,8 +37,7 @@ from hpc_train.reports.figures.canvas import (
     titled,
 )
 from hpc_train.reports.figures.plot_data import PlotData, usable
-from hpc_train.reports.point_and_series_names import place
-from hpc_train.reports.value_format import Row, one_line, plain_rows, significant
+from hpc_train.reports.words import Row, one_line, place, plain_rows, significant
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hpc_train.jobs.study import ALONE
 from hpc_train.reports.figures.plot_data import PlotData, Style, limits
-from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.report import OK
-from hpc_train.reports.value_format import one_line, whole
+from hpc_train.reports.words import counted, one_line, series_heading, short_series, whole
 from hpc_train.scaling.report_options import Paper
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from hpc_train.reports.figures.canvas import (
     size_axis,
 )
 from hpc_train.reports.figures.plot_data import COLOURS, PlotData, Style
-from hpc_train.reports.point_and_series_names import baseline_size, regimes
-from hpc_train.reports.value_format import Row, significant
+from hpc_train.reports.words import Row, baseline_size, regimes, significant
 from hpc_train.scaling.scaling_fits import Fit
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from math import log2
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.base.metrics import BASIS_COLUMNS
-from hpc_train.reports.point_and_series_names import SizeUnit, size_unit
 from hpc_train.reports.report import OK
-from hpc_train.reports.value_format import Row, plain_rows
+from hpc_train.reports.words import Row, SizeUnit, plain_rows, size_unit
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.report_options import SCREEN, Paper
 from hpc_train.scaling.run_flags import FlagCode

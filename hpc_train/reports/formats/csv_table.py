@@ -9,7 +9,7 @@ from typing import Any
 
 from hpc_train.base.metrics import RUN_METRICS
 from hpc_train.reports.report import Report, ReportTable
-from hpc_train.reports.value_format import Row, rounded
+from hpc_train.reports.words import Row, rounded
 
 _METRICS = {metric.key: metric for metric in RUN_METRICS if metric.name}
 _PLACE = (

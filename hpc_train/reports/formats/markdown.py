@@ -6,7 +6,7 @@ import re
 
 from hpc_train.reports.formats.text import values_of
 from hpc_train.reports.report import Report, ReportTable
-from hpc_train.reports.value_format import one_line
+from hpc_train.reports.words import one_line
 
 # Values of a fact.
 MOST = 20

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.report import CAVEATS, NOT_KNOWN, Fact, Report, ReportTable
 from hpc_train.reports.table_layout import Layout, laid_out, places
-from hpc_train.reports.value_format import one_line
+from hpc_train.reports.words import first_of, one_line
 from hpc_train.scaling.run_flags import FlagCode
 
 WIDTH = 100
@@ -70,10 +70,7 @@ def _failed(report: Report) -> Iterator[str]:
     for row in report.run_rows:
         if row["problem"] and str(row["problem"]) not in answer:
             reasons.setdefault(str(row["problem"]), []).append(str(row["run_id"]))
-    shown = [
-        f"{runs[0]}{f' and {len(runs) - 1} more' * (len(runs) > 1)}: {why}"
-        for why, runs in reasons.items()
-    ]
+    shown = [f"{first_of(runs, most=1)}: {why}" for why, runs in reasons.items()]
     yield from _few(shown, MOST_CHECKS, "reasons")
 
 
@@ -170,6 +167,5 @@ def _says(fact: Fact) -> bool:
 def values_of(fact: Fact, most: int) -> str:
     """Return the first values of a fact; if they differ, with the number of runs with each."""
     alone = len(fact.values) == 1 or all(count == 1 for _, count in fact.values)
-    texts = [text if alone else f"{text} ({count}x)" for text, count in fact.values[:most]]
-    more = len(fact.values) - most
-    return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
+    texts = (text if alone else f"{text} ({count}x)" for text, count in fact.values)
+    return first_of(texts, most=most)

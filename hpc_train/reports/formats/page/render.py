@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,6 @@ from hpc_train.base.metrics import RUN_METRICS, Metric, in_text_order
 from hpc_train.jobs.study import ALONE
 from hpc_train.reports.formats.csv_table import table_text
 from hpc_train.reports.formats.text import values_of
-from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.report import (
     CAVEATS,
     MEASURED,
@@ -30,13 +30,25 @@ from hpc_train.reports.report import (
     RunDetail,
 )
 from hpc_train.reports.table_layout import tied
-from hpc_train.reports.value_format import ABSENT, Row, level_word, one_line, significant, whole
+from hpc_train.reports.words import (
+    ABSENT,
+    Row,
+    counted,
+    first_of,
+    grouped,
+    level_word,
+    one_line,
+    series_heading,
+    short_series,
+    significant,
+    whole,
+)
 
 FOLDER = Path(__file__).parent
 # Values of a fact; rows of a table behind a figure and of failed runs; a longer table of runs is
 # collapsed and not printed.
 MOST_VALUES, MANY = 20, 300
-# Ends, combinations of settings, and scripts that a page has, and names of runs below an end.
+# Ends and scripts that a page has, and names of runs below an end or of a setting.
 MOST_ENDS, MOST_NAMES = 200, 50
 LONGEST_DIAGNOSIS = 20_000
 LARGEST_DATA = 100_000
@@ -217,79 +229,73 @@ Links = dict[str, dict[str, str]]
 def _lookups(report: Report) -> tuple[dict[str, Any], Links]:
     """Return what runs share, each once, and the link of each run to it, by a word.
 
-    These are ends (state, problem, diagnosis), combinations of settings, and scripts.
+    These are ends (state, problem, diagnosis) and scripts.
     """
     details = report.details
-    ends = _grouped(details, lambda one: one.state != OK or one.problem or one.diagnosis or None,
-                    lambda one: (one.state, one.problem, one.diagnosis))  # fmt: skip
-    values: dict[str, dict[str, dict[str, int]]] = {}
-    for one in details:
-        for key, value, origin in one.settings:
-            own = values.setdefault(key, {}).setdefault(value, {})
-            own[origin] = own.get(origin, 0) + 1
-    origins = {
-        key: dict.fromkeys(o for own in by.values() for o in own) for key, by in values.items()
-    }
-    known = sum(bool(one.settings) for one in details)
-    counts = {key: sum(sum(own.values()) for own in by.values()) for key, by in values.items()}
-    varies = [key for key, by in values.items() if len(by) > 1 or counts[key] < known]
-    common = [
-        [key, next(iter(by)), ", ".join(origins[key])]
-        for key, by in values.items()
-        if key not in varies
-    ]
-
-    def setting(one: RunDetail) -> tuple[str, ...]:
-        own = {key: value for key, value, _ in one.settings}
-        return tuple(own.get(key, ABSENT) for key in varies)
-
-    variants = _grouped(details, lambda one: varies and one.settings, setting)
-    scripts = _grouped(details, lambda one: one.script in report.scripts, lambda one: one.script)
+    ends = grouped(
+        (one for one in details if one.state != OK or one.problem or one.diagnosis),
+        lambda one: (one.state, one.problem, one.diagnosis),
+    )
+    scripts = grouped(
+        (one for one in details if one.script in report.scripts), lambda one: one.script
+    )
     points = {str(run["run_id"]): run for run in report.run_rows}
     axis = series_heading(report.run_rows)
 
-    def where(names: Sequence[str]) -> str:
-        own = (", ".join(_point_words(points[name], axis)) for name in names if name in points)
+    def where(runs: Sequence[RunDetail]) -> str:
+        rows = (points[one.run_id] for one in runs if one.run_id in points)
+        own = (", ".join(_point_words(row, axis)) for row in rows)
         first, *others = list(dict.fromkeys(own)) or [ABSENT]
         return first + (f" and {counted(len(others), 'other point')}" if others else "")
 
-    links: Links = {"end": _numbers(ends, "e"), "settings": _numbers(variants, "c"),
-                    "script": _numbers(scripts, "s")}  # fmt: skip
-    heads = ["", "runs", *(f"{key}\n({', '.join(origins[key])})" for key in varies)]
-    rows = [[str(i), str(len(n)), *key] for i, (key, n) in enumerate(variants.items(), start=1)]
+    links: Links = {
+        "end": _numbers(ends.values(), "e"),
+        "script": _numbers(scripts.values(), "s"),
+    }
     lookups = {
         "ends": [
-            {"state": key[0], "problem": key[1], "diagnosis": _shortened(key[2]), "runs": runs}
-            for key, runs in list(ends.items())[:MOST_ENDS]
+            {
+                "state": state,
+                "problem": problem,
+                "diagnosis": _shortened(diagnosis),
+                "runs": [one.run_id for one in runs],
+            }
+            for (state, problem, diagnosis), runs in islice(ends.items(), MOST_ENDS)
         ],
         "ends_left_out": len(ends) - MOST_ENDS,
-        "common": Grid("Settings of all runs", ("setting", "value", "from"), (), common, 0, (2, 3)),
-        "variants": Grid("Settings that differ", heads, (2,), rows[:MOST_ENDS],
-                         max(0, len(rows) - MOST_ENDS)),
+        "settings": _settings(details),
         "scripts": [
             {"digest": key, "text": report.scripts[key], "where": where(runs), "runs": len(runs)}
-            for key, runs in list(scripts.items())[:MOST_ENDS]
+            for key, runs in islice(scripts.items(), MOST_ENDS)
         ],
         "scripts_left_out": len(scripts) - MOST_ENDS,
-    }  # fmt: skip
+    }
     return lookups, links
 
 
-def _grouped(
-    details: Iterable[RunDetail], has: Callable[[RunDetail], Any], key: Callable[[RunDetail], Any]
-) -> dict[Any, list[str]]:
-    """Return the names of the runs with each key, of those that have one."""
-    found: dict[Any, list[str]] = {}
+def _settings(details: Sequence[RunDetail]) -> Grid:
+    """Return each value of each setting with its origins, and the runs that have it."""
+    found: dict[str, dict[str, tuple[dict[str, None], list[str]]]] = {}
     for one in details:
-        if has(one):
-            found.setdefault(key(one), []).append(one.run_id)
-    return found
+        for key, value, origin in one.settings:
+            origins, runs = found.setdefault(key, {}).setdefault(value, ({}, []))
+            origins[origin] = None
+            runs.append(one.run_id)
+    known = sum(bool(one.settings) for one in details)
+    rows = []
+    for key, values in found.items():
+        for value, (origins, runs) in [*values.items()][:MOST_VALUES]:
+            where = "all" if len(runs) == known else first_of(runs, most=MOST_NAMES)
+            rows.append([key, value, ", ".join(origins), where])
+        if len(values) > MOST_VALUES:
+            rows.append([key, f"{len(values) - MOST_VALUES} more values", ABSENT, ABSENT])
+    return Grid("Settings", ("setting", "value", "from", "runs"), (), rows, prose=(2, 3, 4))
 
 
-def _numbers(groups: Mapping[Any, Sequence[str]], letter: str) -> dict[str, str]:
+def _numbers(groups: Iterable[Sequence[RunDetail]], letter: str) -> dict[str, str]:
     """Return the place in the page of what each run has, of the first ones."""
-    shown = list(groups.values())[:MOST_ENDS]
-    return {name: f"{letter}{i}" for i, names in enumerate(shown, start=1) for name in names}
+    shown = enumerate(islice(groups, MOST_ENDS), start=1)
+    return {one.run_id: f"{letter}{i}" for i, own in shown for one in own}
 
 
 def _shortened(text: str) -> str:
