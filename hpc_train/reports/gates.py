@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import fmean, median
@@ -14,6 +14,7 @@ import msgspec
 from hpc_train.jobs.study import ALONE, Gates
 from hpc_train.reports.caveats import MEANING, implausible_ratios
 from hpc_train.reports.report import (
+    CAVEATS,
     GateOutcome,
     GateResult,
     Report,
@@ -21,7 +22,16 @@ from hpc_train.reports.report import (
     table_of,
     words_of,
 )
-from hpc_train.reports.words import ABSENT, Row, first_of, names, one_line, significant
+from hpc_train.reports.words import (
+    NAMED,
+    Row,
+    counted,
+    first_of,
+    grouped,
+    names,
+    one_line,
+    significant,
+)
 from hpc_train.runs.expected_runs import CONTRADICTED, EXCLUDED
 from hpc_train.scaling.run_flags import IMPLAUSIBLE, LOSS_LOST, FlagCode
 
@@ -46,6 +56,7 @@ _ABSENT = {
 }
 # Rule of CSC: a job on twice the nodes is 1.5 times as fast; doubling efficiency times 2.
 _COLUMNS = {"efficiency": ("efficiency", 1), "doubling": ("speedup from half the size", 2)}
+_HEADINGS = ("gate", "limit", "met", "not met at", "not decided at")
 _DOUBTS = {"accuracy": "the accuracy fell", "loss": "the loss rose or is not finite"}
 
 
@@ -71,7 +82,7 @@ def gated(report: Report, gates: Gates, points: Sequence[Row], known: GateInputs
     table, words = _table(found), checked_gates(found)
     caveats = [*_caveats(gates, known, found)]
     if any(verdict.outcome == "error" for verdict in found):
-        caveats.append(f"Caveats: not every gate could be read. {words}")
+        caveats.append(f"{CAVEATS}not every gate could be read. {words}")
     return msgspec.structs.replace(
         report,
         summary=(*report.summary, *caveats),
@@ -89,8 +100,8 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
     point is not met, because a check without data must not pass.
     """
     found = [
-        *_at_least("efficiency", gates.efficiency, points),
-        *_at_least("doubling", gates.doubling, points),
+        *_ratio("efficiency", gates.efficiency, points),
+        *_ratio("doubling", gates.doubling, points),
         *_node_counts(gates.node_counts, points),
         *_script(gates, *known.scripts),
         *_busbw(gates.busbw, known.busbw),
@@ -98,12 +109,7 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
         *_quality(gates, points, known.runs),
     ]
     if gates.plausible is not False:
-        found += _plausible(points)
-    if gates.plausible is not False and gates.regression is not None:
-        old, unit = gates.regression.against, MEANING[FlagCode.UNIT]
-        wrong = [(f"reference {old}", line) for line in known.implausible]
-        wrong += [(where, f"{unit}: {ratio}") for where, ratio in _ratios(old, known.changes)]
-        found += [_result("plausible", where, "not met", reason) for where, reason in wrong]
+        found += [*_plausible(points), *_of_reference(gates, known)]
     if gates.missing is not False:
         found += _missing(points, known)
     decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}
@@ -172,30 +178,29 @@ def without_result(report: Report) -> bool:
 def junit(name: str, found: Sequence[GateResult]) -> bytes:
     """Return XML with one test suite per gate, in it one test case per point."""
     root = Xml.Element("testsuites", {"name": one_line(name), **_counts(found)})
-    tags = {"not met": "failure", "error": "error", "not decided": "skipped"}
-    for gate in dict.fromkeys(verdict.gate for verdict in found):
-        own = [verdict for verdict in found if verdict.gate == gate]
+    for gate, own in grouped(found, lambda verdict: verdict.gate).items():
         suite = Xml.SubElement(root, "testsuite", {"name": gate, **_counts(own)})
-        named = one_line(f"{name}.{gate}")
         for verdict in own:
-            where = {"classname": named, "name": one_line(verdict.where), "time": "0"}
-            case = Xml.SubElement(suite, "testcase", where)
-            if verdict.outcome in tags:
-                reason = one_line(verdict.reason)
-                said = Xml.SubElement(case, tags[verdict.outcome], {"message": reason})
-                if verdict.outcome != "not decided":
-                    said.set("type", gate)
-                    said.text = reason
+            where = {"classname": one_line(f"{name}.{gate}"), "name": one_line(verdict.where)}
+            case = Xml.SubElement(suite, "testcase", {**where, "time": "0"})
+            reason, tag = one_line(verdict.reason), _TAGS.get(verdict.outcome)
+            if tag == "skipped":
+                Xml.SubElement(case, tag, {"message": reason})
+            elif tag:
+                Xml.SubElement(case, tag, {"message": reason, "type": gate}).text = reason
     Xml.indent(root)
     content: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
     return content + b"\n"
 
 
+_TAGS = {"not met": "failure", "error": "error", "not decided": "skipped"}
+
+
 def _counts(found: Sequence[GateResult]) -> dict[str, str]:
-    names = {"failures": "not met", "errors": "error", "skipped": "not decided"}
-    outcomes: list[str] = [verdict.outcome for verdict in found]
-    counts = {name: str(outcomes.count(outcome)) for name, outcome in names.items()}
-    return {"tests": str(len(outcomes)), **counts, "time": "0"}
+    outcomes = Counter(_TAGS.get(verdict.outcome) for verdict in found)
+    names = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = {name: str(outcomes[tag]) for name, tag in names.items()}
+    return {"tests": str(len(found)), **counts, "time": "0"}
 
 
 def _result(
@@ -225,7 +230,16 @@ def _shown(numbers: Mapping[str, float | None], limit: float | None = None) -> s
     return f"{value:.{digits}f} [{interval}]" if len(ends) > 1 else f"{value:.{digits}f}"
 
 
-def _at_least(gate: str, limit: float | None, points: Sequence[Row]) -> Iterator[GateResult]:
+def _at_least(
+    gate: str, where: str, said: str, limit: float, numbers: Mapping[str, float | None]
+) -> GateResult:
+    """Return whether a value, which `said` words, reaches a limit."""
+    met = (numbers["value"] or 0) >= limit - _ROUNDING
+    reason = f"{said} {'>=' if met else '<'} {limit:g}"
+    return _result(gate, where, met, reason, limit=limit, **numbers)
+
+
+def _ratio(gate: str, limit: float | None, points: Sequence[Row]) -> Iterator[GateResult]:
     """Decide an efficiency at all points but baselines, or doubling where there is half a size."""
     if limit is None:
         return
@@ -236,28 +250,23 @@ def _at_least(gate: str, limit: float | None, points: Sequence[Row]) -> Iterator
         whole = (row["series"], unit, row[unit] or 0) in double
         if not (whole if gate == "doubling" else not row["is_baseline"]):
             continue
-        numbers = _numbers(row, gate, factor)
-        if numbers is None or (value := numbers["value"]) is None:
+        if numbers := _numbers(row, gate, factor):
+            yield _at_least(gate, name(row), f"{words} {_shown(numbers, limit)}", limit, numbers)
+        else:
             reason = f"no {words}: {row['not_ok'] or row['note'] or 'not known'}"
             yield _result(gate, name(row), "not decided", reason, limit=limit)
-            continue
-        met = value >= limit - _ROUNDING
-        reason = f"{words} {_shown(numbers, limit)} {'>=' if met else '<'} {limit:g}"
-        yield _result(gate, name(row), met, reason, limit=limit, **numbers)
 
 
 def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[GateResult]:
     if limit is None:
         return
-    for series in dict.fromkeys(row["series"] for row in points):
-        own = [row for row in points if row["series"] == series and row["n_ok"]]
-        counts = sorted({row["nodes"] for row in own if row["nodes"]})
-        met = len(counts) >= limit
-        shown = ", ".join(map(str, counts)) or "none known"
-        plural = "" if len(counts) == 1 else "s"
-        reason = f"{len(counts)} node count{plural} ({shown}) {'>=' if met else '<'} {limit}"
-        where = WHOLE if series == ALONE else str(series)
-        yield _result("node_counts", where, met, reason, value=len(counts), limit=limit)
+    for series, own in grouped(points, lambda row: str(row["series"])).items():
+        counts = sorted({row["nodes"] for row in own if row["n_ok"] and row["nodes"]})
+        said = (
+            f"{counted(len(counts), 'node count')} ({first_of(map(str, counts)) or 'none known'})"
+        )
+        where = WHOLE if series == ALONE else series
+        yield _at_least("node_counts", where, said, limit, {"value": len(counts)})
 
 
 def _script(gates: Gates, runs: int, there: int) -> Iterator[GateResult]:
@@ -270,9 +279,7 @@ def _script(gates: Gates, runs: int, there: int) -> Iterator[GateResult]:
 def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[GateResult]:
     if limit is not None:
         for run, value in measured.items():
-            met = value >= limit - _ROUNDING
-            reason = f"busbw {value:.4g} GB/s {'>=' if met else '<'} {limit:g}"
-            yield _result("busbw", run, met, reason, value=value, limit=limit)
+            yield _at_least("busbw", run, f"busbw {value:.4g} GB/s", limit, {"value": value})
 
 
 def _regressions(gates: Gates, changes: Sequence[Row], unknown: str) -> Iterator[GateResult]:
@@ -313,37 +320,35 @@ def _plausible(points: Sequence[Row]) -> Iterator[GateResult]:
             yield _result("plausible", name(row), not wrong, reasons or "no implausible value")
 
 
-def _ratios(old: str, changes: Sequence[Row]) -> Iterator[tuple[str, str]]:
-    """Yield the ratios to the regression gate's reference that are too large for a change."""
-    name = names(changes)
-    for row, ratio in implausible_ratios(changes):
-        yield name(row), f"{significant(ratio)} times the speed of {old}"
+def _of_reference(gates: Gates, known: GateInputs) -> Iterator[GateResult]:
+    """Fail for what is implausible of the regression gate's reference, and ratios to it."""
+    if gates.regression is None:
+        return
+    old, name = gates.regression.against, names(known.changes)
+    for line in known.implausible:
+        yield _result("plausible", f"reference {old}", "not met", line)
+    for row, ratio in implausible_ratios(known.changes):
+        reason = f"{MEANING[FlagCode.UNIT]}: {significant(ratio)} times the speed of {old}"
+        yield _result("plausible", name(row), "not met", reason)
 
 
 def _caveats(gates: Gates, known: GateInputs, found: Sequence[GateResult]) -> Iterator[str]:
     """Yield a caveat for what is implausible of the reference, and each gate with a doubt."""
-    doubts = {}
-    if gates.regression is not None:
-        old = gates.regression.against
-        yield from (f"Caveats: reference {old}: {line}." for line in known.implausible)
-        ratios = _ratios(old, known.changes)
-        doubts[MEANING[FlagCode.UNIT]] = [f"{where} ({ratio})" for where, ratio in ratios]
+    for one in [*_of_reference(gates, known)][:NAMED]:
+        yield f"{CAVEATS}{one.where}: {one.reason}."
     for gate, words in _DOUBTS.items():
-        own = (v for v in found if v.gate == gate and v.outcome in _FAILED)
-        doubts[words] = [f"{v.where} ({v.reason})" for v in own]
-    yield from (f"Caveats: {words}: {first_of(own, '; ')}." for words, own in doubts.items() if own)
+        own = [v for v in found if v.gate == gate and v.outcome in _FAILED]
+        if own:
+            yield f"{CAVEATS}{words}: {first_of((f'{v.where} ({v.reason})' for v in own), '; ')}."
 
 
 def _missing(points: Sequence[Row], known: GateInputs) -> Iterator[GateResult]:
     """Fail at points without an ok run, unless all their runs are benchmarks with a bandwidth."""
-    benchmarks: dict[Any, list[bool]] = defaultdict(list)
-    for run in known.runs:
-        if run["state"] != EXCLUDED:
-            benchmarks[_key(run)].append(_is_benchmark(run, known.busbw))
+    runs = grouped((run for run in known.runs if run["state"] != EXCLUDED), _key)
     name = names(points)
     for row in points:
-        own = benchmarks.get(_key(row), [])
-        measured = len(own) if all(own) else 0
+        own = runs.get(_key(row), [])
+        measured = len(own) if all(_is_benchmark(run, known.busbw) for run in own) else 0
         reason = f"{row['n_ok']} ok" if row["n_ok"] else row["not_ok"] or "no run"
         reason = f"{measured} with a bandwidth" if measured else reason
         yield _result("missing", name(row), bool(row["n_ok"] or measured), reason)
@@ -366,17 +371,11 @@ def _quality(gates: Gates, points: Sequence[Row], runs: Sequence[Row]) -> Iterat
     Values are compared, not intervals: a collapse of one of several runs counts, and one repetition
     has no interval. The baseline's own runs are also compared with the other points.
     """
-    done: dict[Any, list[Row]] = defaultdict(list)
-    for run in runs:
-        if run["state"] == _OK:
-            done[_key(run)].append(run)
-    first: dict[str, Row] = {}
+    done = grouped((run for run in runs if run["state"] == _OK), _key)
+    first = {row["series"]: row for row in reversed(points) if row["is_baseline"]}
+    common, name = next((row for row in points if row["is_baseline"]), None), names(points)
     for row in points:
-        if row["is_baseline"]:
-            first.setdefault(row["series"], row)
-    name, common = names(points), next(iter(first.values()), None)
-    for row in points:
-        base, others = first.get(row["series"], common), []
+        base, others = first.get(row["series"], common), list[Row]()
         key, first_key = _key(row), _key(base) if base else ()
         if key == first_key:
             others = [*chain(*(runs for of, runs in done.items() if of[0] == key[0] and of != key))]
@@ -393,35 +392,33 @@ def _worst(
     `sides`: the ok runs of the point, of its baseline, and if it is the baseline itself, those of
     the other points of its series.
     """
-    own, base, others = sides
+    own, loss, sign = sides[0], gate == "loss", -1 if gate == "loss" else 1
     limit, single = _LIMITS[gate] if asked is None else asked, " (n=1)" if len(own) == 1 else ""
-    for run in own if gate == "loss" else ():
-        if LOSS_LOST in run["flags"]:
-            reason = f"the loss of {run['run_id']}{single} ended as NaN or infinite"
-            yield _result(gate, where, "not met", reason)
-            return
+    if lost := [run["run_id"] for run in own if loss and LOSS_LOST in run["flags"]]:
+        reason = f"the loss of {lost[0]}{single} ended as NaN or infinite"
+        yield _result(gate, where, "not met", reason)
+        return
     known, base, others = ([r for r in runs if r[gate] is not None] for runs in sides)
     if not base or not own:
         return
-    if gate == "loss":
+    if loss:
         known = [run for run in known if not _saw_fewer_samples(run, base)]
         others = [run for run in others if not _saw_fewer_samples(base[0], [run])]
     if not known:
         reason = f"no {gate} to compare with the baseline's"
         yield _result(gate, where, "not decided", reason, limit=limit)
         return
-    better, worse = (max, min) if gate == "accuracy" else (min, max)
-    worst = worse(known, key=lambda run: float(run[gate]))
+    worst = min(known, key=lambda run: float(sign * run[gate]))
     value, mean = worst[gate], fmean(run[gate] for run in base)
-    best = better(mean, median(run[gate] for run in others) if others else mean)
+    rest = median(run[gate] for run in others) if others else mean
+    best = max(mean, rest, key=lambda one: sign * one)
     at = f"{best:.4g} {'at the baseline' if best == mean else 'at the other points'}"
-    if gate == "accuracy":
-        met = best - value <= limit + _ROUNDING
-        change = f"{100 * (best - value):.2f} points below {at}; allowed: {100 * limit:g}"
-    else:
+    allowed, worse = limit, sign * (best - value)
+    change = f"{100 * worse:.2f} points below {at}; allowed: {100 * limit:g}"
+    if loss:
         allowed = max(limit * abs(best), min(limit, 1) * LEAST_RISE)
-        met = value - best <= allowed + _ROUNDING * abs(best)
         change = f"{at}; allowed is {best + allowed:.4g}"
+    met = worse <= allowed + _ROUNDING * max(1, abs(best))
     reason = f"{gate} {value:.4g} of {worst['run_id']}{single}, {change}"
     yield _result(gate, where, met, reason, value=value, limit=limit)
 
@@ -454,25 +451,16 @@ def _saw_fewer_samples(run: Row, base: Sequence[Row]) -> bool:
 def _table(found: Sequence[GateResult]) -> ReportTable:
     """Return one row per gate, without met points; the records have all of them."""
     rows = []
-    for gate in dict.fromkeys(verdict.gate for verdict in found):
-        own = [verdict for verdict in found if verdict.gate == gate]
-        limit = own[0].limit
+    for gate, own in grouped(found, lambda verdict: verdict.gate).items():
         not_met, open_ = (
-            list(dict.fromkeys(v.where for v in own if v.outcome in outcomes))
+            first_of(dict.fromkeys(v.where for v in own if v.outcome in outcomes))
             for outcomes in (_FAILED, ("not decided",))
         )
-        rows.append(
-            {
-                "gate": gate,
-                "limit": ABSENT if limit is None else f"{limit:g}",
-                "met": f"{sum(v.outcome == 'met' for v in own)} of {len(own)}",
-                "not met at": first_of(not_met) or ABSENT,
-                "not decided at": first_of(open_) or ABSENT,
-            }
-        )
+        limit = "" if own[0].limit is None else f"{own[0].limit:g}"
+        met = f"{sum(v.outcome == 'met' for v in own)} of {len(own)}"
+        rows.append(dict(zip(_HEADINGS, (gate, limit, met, not_met, open_), strict=True)))
     if all(verdict.gate in _ABSENT and verdict.outcome == "met" for verdict in found):
         rows = []
-    keys = ("gate", "limit", "met", "not met at", "not decided at")
-    columns = words_of(dict(zip(keys, keys, strict=True)), keys[3:])
+    columns = words_of(dict(zip(_HEADINGS, _HEADINGS, strict=True)), _HEADINGS[3:])
     records = tuple(msgspec.structs.asdict(verdict) for verdict in found)
     return table_of("Gates", "gates", columns, rows, records)

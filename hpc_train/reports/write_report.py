@@ -54,11 +54,11 @@ def check_format(form: str | None, path: Path | None) -> None:
         MissingExtraError: Parquet without pyarrow.
     """
     ending = path.suffix if path is not None else ""
-    if form is not None and ending in IMAGES:
-        raise StoreError(f"{path} is a figure, not {form}", "leave out one of -f and -o")
-    if form is not None and f".{form}" in IMAGES:
-        raise StoreError(f"-f {form}: a figure is a file", f"-o figure.{form}")
     if form is not None:
+        if ending in IMAGES:
+            raise StoreError(f"{path} is a figure, not {form}", "leave out one of -f and -o")
+        if f".{form}" in IMAGES:
+            raise StoreError(f"-f {form}: a figure is a file", f"-o figure.{form}")
         load("formats", form)
     elif ending == TIDY:
         need("Parquet", "parquet", "use -o FILE.csv")
@@ -105,7 +105,7 @@ def _written(report: Report, path: Path, form: str | None) -> Iterator[Path]:
         from hpc_train.foreign.parquet import table_bytes
         from hpc_train.reports.formats.csv_table import TIDY_COLUMNS, tidy_rows
 
-        write_file(path, table_bytes(tidy_rows(report.name, report.run_rows), TIDY_COLUMNS))
+        content = table_bytes(tidy_rows(report.name, report.run_rows), TIDY_COLUMNS)
     elif form is None and path.suffix in IMAGES:
         if not report.figures:
             reasons = (str(row["problem"]) for row in report.run_rows if row["problem"])
@@ -113,22 +113,20 @@ def _written(report: Report, path: Path, form: str | None) -> Iterator[Path]:
             hint = f"the same command without -o {path} prints all that is known"
             message = f"{path} was not written, there is nothing to draw: {why}"
             raise NothingToDrawError(message, hint)
-        write_file(path, report.figures[0].images[path.suffix[1:]])
+        content = report.figures[0].images[path.suffix[1:]]
     else:
         form = form or FORMAT_OF[path.suffix]
-        drawn = form == "markdown"
-        if drawn:
-            # The main figure is named like the page, the others `PAGE-<name>`.
-            named = tuple(
-                replace(figure, name=f"{path.stem}-{figure.name}" if i else path.stem)
-                for i, figure in enumerate(report.figures)
-            )
-            report = replace(report, figures=named)
-        write_file(path, render_report(report, form).encode())
-        yield path
-        yield from _write_figures(report, path) if drawn else ()
-        return
+        # The main figure is named like the page, the others `PAGE-<name>`.
+        named = tuple(
+            replace(figure, name=f"{path.stem}-{figure.name}" if i else path.stem)
+            for i, figure in enumerate(report.figures)
+        )
+        report = replace(report, figures=named) if form == "markdown" else report
+        content = render_report(report, form).encode()
+    write_file(path, content)
     yield path
+    if form == "markdown":
+        yield from _write_figures(report, path)
 
 
 def _write_figures(report: Report, page: Path) -> Iterator[Path]:

@@ -51,19 +51,11 @@ def _compressed(pdf: bytes) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("width", "said"),
-    [
-        ("3.3", "the unit is missing"), ("300in", "is 300 inches"), ("20mm", "is 0.7874 inches"),
-        ("wide", "'wide' is not a length"), ("-3in", "'-3in' is not a length"),
-        ("8.4inch", "'8.4inch' is not a length"),
-    ],
-)  # fmt: skip
-def test_another_width_is_refused(hpctrain: Hpctrain, width: str, said: str) -> None:
+@pytest.mark.parametrize("width", ["3.3", "300in", "20mm", "wide", "-3in", "8.4inch"])
+def test_another_width_is_refused(hpctrain: Hpctrain, width: str) -> None:
     done = hpctrain("report", "t.csv", "-o", "f.pdf", f"--width={width}")
     assert done.returncode == 2
-    assert f"--width {width}" in done.stderr
-    assert said in done.stderr
+    assert f"--width {width}: not a length" in done.stderr
     assert "2in to 20in" in done.stderr
     assert not Path("f.pdf").exists()
 
@@ -83,7 +75,8 @@ def test_a_text_fits_the_terminal(hpctrain: Hpctrain, columns: int) -> None:
     table = shown[start + 2 : shown.index("", start + 2)]
     heads = " ".join(table[:3])
     assert {"gpus", "speedup", "efficiency"} <= set(heads.split())
-    left_out = " ".join(shown[shown.index("Notes") :])
-    for name, key in (("samples/s", "samples_per_second"), ("step", "step_time_s")):
-        assert (name in heads) is (key not in left_out), name
-    assert ("Columns that do not fit are in --wide" in left_out) is (columns == 80)
+    after = shown[start + 2 + len(table) :]
+    left_out = " ".join(after[: after.index("", 1)])
+    for name in ("samples/s", "step"):
+        assert (name in heads) is (name not in left_out), name
+    assert ("Columns that do not fit are in JSON" in left_out) is (columns == 80)

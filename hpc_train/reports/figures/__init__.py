@@ -17,12 +17,12 @@ from xml.etree import ElementTree as Xml
 from hpc_train.reports.figures.by_size import (
     draw_cost,
     draw_efficiencies,
+    draw_fits,
     draw_karp_flatt,
     draw_scaling,
 )
 from hpc_train.reports.figures.by_step import draw_nodes, draw_step_times, draw_time_split
 from hpc_train.reports.figures.canvas import NARROW, Canvas, font_size, spread_labels, thin_labels
-from hpc_train.reports.figures.fits import draw_fits
 from hpc_train.reports.figures.plot_data import COLOURS, Measured, PlotData, plot_data_of
 from hpc_train.reports.report import Column, Figure, ReportTable
 from hpc_train.reports.words import one_line, rounded

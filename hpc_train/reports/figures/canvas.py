@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hpc_train.jobs.study import ALONE
 from hpc_train.reports.figures.plot_data import PlotData, Style, limits
-from hpc_train.reports.report import OK
-from hpc_train.reports.words import counted, one_line, series_heading, short_series, whole
+from hpc_train.reports.words import counted, one_line, series_heading, short_series
 from hpc_train.scaling.report_options import Paper
 
 if TYPE_CHECKING:
@@ -204,17 +203,19 @@ def font_size(paper: Paper) -> float:
     return next(fitting, FONT)
 
 
-def heading_lines(plot: PlotData, left_out: int = 0, *, runs: bool = True) -> str:
+def heading_lines(plot: PlotData, left_out: int = 0) -> str:
     """Return the figure's title: the study, its regime, n and the intervals.
 
-    `left_out` points could not be drawn; `runs` says whether the figure draws each run.
+    `left_out` points could not be drawn.
     """
     regime = plot.points[0]["regime"] if plot.points else "unknown"
     parts = [f"{regime} scaling"] if regime != "unknown" else []
     parts += dict.fromkeys(row["assumption"] for row in plot.points if row["assumption"])
     counts = sorted({row["n_ok"] for row in plot.points if row["n_ok"]}) or [0]
-    few = counted(counts[0], "run") if len(counts) == 1 else f"{whole(counts[0])} to "
-    parts += [f"{few} a point" if len(counts) == 1 else f"{few}{whole(counts[-1])} runs a point"]
+    alone = len(counts) == 1
+    parts.append(
+        f"{counted(counts[0], 'run') if alone else f'{counts[0]} to {counts[-1]} runs'} a point"
+    )
     if any(row[f"{name}_low"] is not None for row in plot.points for name in WITH_INTERVAL):
         level = f"{plot.points[0]['confidence'] * 100:g} %"
         parts.append(f"pointwise {level} intervals")
@@ -222,10 +223,7 @@ def heading_lines(plot: PlotData, left_out: int = 0, *, runs: bool = True) -> st
         parts.append("no intervals")
     if left_out:
         parts.append(f"{counted(left_out, 'point')} not drawn")
-    shown = sum(row["state"] == OK for row in plot.runs)
-    fewer = runs and plot.all_runs > shown
-    more = [f"{shown:,} of {plot.all_runs:,} runs drawn"] if fewer else []
-    return titled(plot, parts, [*series_left_out(plot), *more])
+    return titled(plot, parts, series_left_out(plot))
 
 
 def series_left_out(plot: PlotData) -> list[str]:

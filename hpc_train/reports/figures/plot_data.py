@@ -32,8 +32,6 @@ DASHES: tuple[Any, ...] = (
 MOST_SERIES = len(COLOURS)
 # From this number of series on, each has a panel of its own.
 SMALL_MULTIPLES = 7
-# If there are more, every k-th is drawn: a page with 10,000 marks in each figure is slow.
-MOST_RUNS = 2000
 # Points (1/72 inch) between the intervals of two series at a size, and from first to last; share
 # of the gap between two sizes that they may use, of a panel of this width.
 APART, SPREAD, CLUSTER, PANEL_POINTS = 3.0, 10.0, 0.6, 290
@@ -85,8 +83,8 @@ class PlotData(NamedTuple):
     """The rows of one study for the panels; each has its `size` in `unit`, or None.
 
     `runs` and `points` are those of the series that are drawn (`styles`), `every_run` is the whole
-    table; `all_series` and `all_runs` (those with a result) also count what is not drawn. `apart`
-    are the points of the page between two series. A run has its `point`.
+    table; `all_series` also counts what is not drawn. `apart` are the points of the
+    page between two series. A run has its `point`.
     """
 
     study: ExpectedStudy
@@ -100,7 +98,6 @@ class PlotData(NamedTuple):
     nodes: pd.DataFrame
     every_run: pd.DataFrame
     all_series: int
-    all_runs: int
     paper: Paper
 
     @property
@@ -127,18 +124,16 @@ class PlotData(NamedTuple):
 
 
 def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN) -> PlotData:
-    """Return the first series of a study, and every k-th run if there are many."""
+    """Return the first series of a study."""
     series = list(dict.fromkeys(measured.points["series"]))
     shown = series[:MOST_SERIES]
     own = measured.runs[measured.runs["series"].isin(shown)]
     known = [name for name in OF_RUNS if name in own.columns]
-    ok = own["state"] == OK
-    keep = ok.cumsum() % (-(-int(ok.sum()) // MOST_RUNS) or 1) == 0
     points = plain_rows(measured.points[measured.points["series"].isin(shown)])
     unit = size_unit(plain_rows(measured.points[[*SIZE]]))
     for row in points:
         row["size"] = row[unit.key]
-    runs = plain_rows(own.loc[keep | ~ok, known].assign(size=own[unit.key]))
+    runs = plain_rows(own[known].assign(size=own[unit.key]))
     point = {point_of(row): row for row in points}
     for run in runs:
         run["point"] = point[point_of(run)]
@@ -171,7 +166,6 @@ def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN
         nodes=measured.nodes,
         every_run=measured.runs,
         all_series=len(series),
-        all_runs=int(ok.sum()),
         paper=paper,
     )
 

@@ -22,7 +22,7 @@ _RULE = "─"
 # Tables of the first screen: the points, and what an option asked for.
 _FIRST = ("rows", "target", "forecast")
 # Rows and caveats of the first screen.
-MOST_ROWS, MOST_CAVEATS, MOST_CHECKS = 44, 4, 3
+MOST_ROWS, MOST_CAVEATS, MOST_CHECKS, MOST_VALUES = 44, 4, 3, 3
 MORE = "more: --notes, or the page: -o report.html"
 
 
@@ -87,9 +87,8 @@ def render(report: Report, width: int = WIDTH) -> str:
         if table.rows:
             parts += ["", one_line(table.title), "", _table(table, width)]
     parts += _section("Checks", report.checks, prose) + _section("Notes", report.notes, prose)
-    parts += _section(
-        "Provenance", tuple(_short({fact.name: fact for fact in report.provenance})), prose
-    )
+    facts = tuple(f"{fact.name}: {values_of(fact, MOST_VALUES)}" for fact in report.provenance)
+    parts += _section("Provenance", facts, prose)
     return "\n".join(parts) + "\n"
 
 
@@ -135,33 +134,6 @@ def _padded(text: str, size: int, right: bool) -> str:
         return text.rjust(size) if right else text.ljust(size)
     blanks = " " * (size - places(text))
     return blanks + text if right else text + blanks
-
-
-# Each line of the short block, and the facts on it.
-_SHORT = {
-    "when": ("jobs", "started", "ended"),
-    "where": ("site", "partition", "qos", "account", "nodes", "exclusive"),
-    "hardware": ("gpu", "gpu_type", "device", "adapters", "transport"),
-    "versions": ("torch", "cuda", "rocm", "nccl", "plugin", "container", "modules", "hpctrain"),
-    "training": ("model", "data", "precision", "layout", "seed"),
-    "code": ("commit", "config", "template", "profile"),
-    "not recorded": ("not recorded",),
-}
-_SHOWN = 3
-
-
-def _short(facts: dict[str, Fact]) -> Iterator[str]:
-    for heading, names in _SHORT.items():
-        shown = [facts[name] for name in names if name in facts and _says(facts[name])]
-        if heading in names:
-            yield from (f"{heading}: {values_of(fact, _SHOWN)}" for fact in shown)
-        elif shown:
-            parts = (f"{fact.name} {values_of(fact, _SHOWN)}" for fact in shown)
-            yield f"{heading}: {'; '.join(parts)}"
-
-
-def _says(fact: Fact) -> bool:
-    return any(text != "none" for text, _ in fact.values)
 
 
 def values_of(fact: Fact, most: int) -> str:
