@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +15,7 @@ from hpc_train.base.metrics import BASES
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.caveats import MEANING, implausible_of_side, implausible_ratios, sides_apart
 from hpc_train.reports.gates import quality_lost
-from hpc_train.reports.points_table import ratio_record
+from hpc_train.reports.points_table import ratio_record, size_columns
 from hpc_train.reports.report import (
     CAVEATS,
     OK,
@@ -43,7 +41,6 @@ from hpc_train.reports.words import (
     series_heading,
     short_series,
     significant,
-    whole,
     with_limits,
 )
 from hpc_train.runs.conditions import OF_SITES, differences
@@ -56,7 +53,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 CONFIDENCE = 0.95
 _NAMED = r"[A-Za-z_][\w.]*="
-_REPORT = re.compile(rb'\s{0,9}\{\s{0,9}"schema": ?\d{1,9},\s{0,9}"name": ')
+_REPORT = re.compile(rb'\s{0,9}\{\s{0,9}"schema": ?\d{1,9},')
 _SELECTION = re.compile(rf"^(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
 BETTER, WORSE, NOT_IN_B = "B better", "B worse", "not in B"
@@ -240,56 +237,37 @@ def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
 
 
 def _stored(path: Path) -> Side | None:
-    """Return the runs of a report that was written as JSON; None for any other file."""
-    content = stored_report(path)
-    if content is None:
-        return None
-    from hpc_train.scaling.run_selection import stored_runs
-
-    if not content["runs"]:
-        raise ReportError(f"{path}: a report without runs")
-    try:
-        found = msgspec.convert(content["rows"], list[_StoredPoint])
-    except msgspec.ValidationError as failure:
-        raise ReportError(f"{path}: rows: {failure}") from None
-    own = [msgspec.structs.asdict(point) for point in found]
-    points = [{**row, "flags": [f for text in row["flags"] if (f := flag_of(text))]} for row in own]
-    return Side(str(path), stored_runs(content["runs"], str(path)), points=points)
-
-
-def stored_report(path: Path) -> dict[str, Any] | None:
-    """Return a report that was written as JSON; None for any other file.
+    """Return the runs of a report that was written as JSON; None for any other file.
 
     Raises:
         ReportError: it is a comparison, was written by a newer hpctrain, or is cut.
     """
     if path.suffix != ".json" or not path.is_file():
         return None
-    content = _json(path)
-    if not isinstance(content, dict) or not {"schema", "rows", "runs"} <= set(content):
+    content = read_regular(path)
+    if not _REPORT.match(content):
         return None
-    if "differences" in content:
-        raise ReportError(f"{path}: a comparison cannot be compared; use a report or a study")
-    if content["schema"] != SCHEMA:
-        raise ReportError(*newer_version(str(path), content["schema"], SCHEMA))
-    return content
+    from hpc_train.scaling.run_selection import stored_runs
 
-
-def _json(path: Path) -> Any:
-    """Return the contents of a JSON file; None for others, which the reader of logs refuses."""
     try:
-        content = read_regular(path)
-    except OSError:
-        return None
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        if _REPORT.match(content):
-            message = f"{path}: a report that is cut or damaged: not valid JSON"
-            raise ReportError(
-                message, "write it again: hpctrain report STUDY -o FILE.json"
-            ) from None
-        return None
+        found = msgspec.json.decode(content, type=dict[str, Any])
+        if found["schema"] != SCHEMA:
+            raise ReportError(*newer_version(str(path), found["schema"], SCHEMA))
+        if "differences" in found:
+            raise ReportError(f"{path}: a comparison cannot be compared; use a report or a study")
+        rows = msgspec.convert(found["rows"], list[_StoredPoint])
+    except (msgspec.DecodeError, KeyError) as failure:
+        raise ReportError(
+            f"{path}: a report that is cut or damaged: {failure}",
+            "write it again: hpctrain report STUDY -o FILE.json",
+        ) from None
+    if not found.get("runs"):
+        raise ReportError(f"{path}: a report without runs")
+    points = [
+        {**msgspec.structs.asdict(row), "flags": [*filter(None, map(flag_of, row.flags))]}
+        for row in rows
+    ]
+    return Side(str(path), stored_runs(found["runs"], str(path)), points=points)
 
 
 def _points_table(points: Sequence[Row]) -> ReportTable:
@@ -297,15 +275,9 @@ def _points_table(points: Sequence[Row]) -> ReportTable:
     bases = {BASES[row["basis"]].in_heading for row in points}
     unit = f"\n{bases.pop()}" if len(bases) == 1 else ""
     axis, level = series_heading(points), levels_word(points, CONFIDENCE)
-    sizes = {
-        "nodes": "nodes",
-        "gpus_per_node": "gpus/\nnode",
-        "tasks_per_node": "tasks/\nnode",
-        "ranks": "ranks",
-    }
     columns: list[Shown] = [
         (Column("series", axis or "series", "left"), lambda row: short_series(row["series"], axis)),
-        *((Column(key, heading), partial(_count, key)) for key, heading in sizes.items()),
+        *size_columns((*SIZES, "ranks")),
         (Column("n", "ok\nA, B"), lambda row: f"{_ok(row, 'a')}, {_ok(row, 'b')}"),
         (Column("a", f"A{unit}", drop=4), lambda row: significant(row["a"])),
         (Column("b", f"B{unit}", drop=3), lambda row: significant(row["b"])),
@@ -327,10 +299,6 @@ def _is_needed(shown: Shown, points: Sequence[Row]) -> bool:
     if key in ("series", *SIZES[1:], "ranks"):
         return len(values) > 1
     return key != "accuracy_change_pp" or values != {ABSENT}
-
-
-def _count(key: str, row: Row) -> str:
-    return whole(row[key])
 
 
 def _ok(row: Row, side: str) -> str:

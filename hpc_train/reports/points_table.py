@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -135,7 +134,7 @@ def _columns(points: Sequence[Row], confidence: float, wide: bool) -> list[Shown
     return [
         (Column("series", axis or "series", "left"), lambda row: short_series(row["series"], axis)),
         *([regime] if wide else []),
-        *((Column(key, head), partial(_count, key)) for key, head in SIZE_COLUMNS.items()),
+        *size_columns(SIZE_COLUMNS),
         batch,
         *([per_rank] if wide else []),
         (Column("n_ok", "runs\nok"), lambda row: f"{row['n_ok']}/{row['n_submitted']}"),
@@ -145,8 +144,13 @@ def _columns(points: Sequence[Row], confidence: float, wide: bool) -> list[Shown
     ]
 
 
-def _count(key: str, row: Row) -> str:
-    return whole(row.get(key))
+def size_columns(keys: Iterable[str]) -> list[Shown]:
+    """Return columns of sizes."""
+
+    def shown(key: str) -> Shown:
+        return Column(key, SIZE_COLUMNS[key]), lambda row: whole(row.get(key))
+
+    return list(map(shown, keys))
 
 
 def _per_rank(row: Row) -> str:
@@ -271,11 +275,7 @@ def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:
         return is_unit if key in ("gpus", "ranks") or alone else len({p[key] for p in points}) > 1
 
     columns: list[Shown] = [
-        *(
-            (Column(key, heading), partial(_count, key))
-            for key, heading in SIZE_COLUMNS.items()
-            if differs(key)
-        ),
+        *size_columns(filter(differs, SIZE_COLUMNS)),
         (
             Column("fastest", "fastest\nseries", "left"),
             lambda row: short_series(row["fastest"], axis),
