@@ -318,11 +318,8 @@ def _counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
 
 def _times(runs: Sequence[Run]) -> Iterator[Fact]:
     """Yield the ids of the jobs, and the first and last moment of each kind."""
-    jobs = [job for run in runs if (job := _job(run))]
-    if jobs:
-        first, *others = sorted(set(jobs), key=_order)
-        span = f"{first} … {others[-1]} ({len(others) + 1} jobs)" if others else first
-        yield Fact(name="jobs", values=((span, len(jobs)),))
+    if jobs := Counter(filter(None, map(_job, runs))):
+        yield Fact(name="jobs", values=_counted(jobs))
     statuses = [run.status for run in runs if run.status]
     moments: dict[str, list[float | None]] = {
         "submitted": [_moment(run.submission.submitted) for run in runs if run.submission],
@@ -342,11 +339,6 @@ def _job(run: Run) -> str:
     if run.submission is None or find_batch_system(run.submission.executor).this_machine:
         return ""
     return (run.status.job if run.status else "") or run.submission.native_id
-
-
-def _order(job: str) -> tuple[int, str]:
-    number = job.partition("_")[0]
-    return (int(number) if number.isdecimal() else 0, job)
 
 
 def _moment(text: str) -> float | None:

@@ -22,6 +22,7 @@ from hpc_train.logs.read_log import GUESSING, ParseStats, parsers_of, stated
 from hpc_train.logs.record import Pack, Record
 from hpc_train.logs.record_file import csv_rows, json_lines
 from hpc_train.reports.study_runs import study_runs
+from hpc_train.reports.words import counted
 from hpc_train.runs.json_files import write_file
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ class Collection:
         """Yield messages on the formats that were found, and on missing results."""
         for name, kind in self.stats.known.items():
             first = f"{kind.source}:{kind.line}: {kind.text}"
-            yield f"{name}: {_counted(kind.lines, 'line')}, the first {first}"
+            yield f"{name}: {counted(kind.lines, 'line')}, the first {first}"
         runs = sum(count > 0 for count in self.counts.values())
-        yield f"{_counted(self.counts.total(), 'record')} of {_counted(runs, 'run')}"
+        yield f"{counted(self.counts.total(), 'record')} of {counted(runs, 'run')}"
         for run, problem in self.problems.items():
             if not self.counts[run]:
                 yield f"no record: {run}  {problem}"
@@ -120,10 +121,6 @@ def _explained(name: str, parser: LogParser) -> str:
     ]
     sample = [f"    | {line}" for line in parser.sample.splitlines()]
     return "\n".join([f"{name}: {parser.title}", *states, *sample]) + "\n"
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"
 
 
 RecordFormat = Literal["csv", "jsonl"]

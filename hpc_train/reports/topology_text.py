@@ -9,7 +9,6 @@ from hpc_train.plans.node_topology import NodeTopology, meaning, nearest_nics
 from hpc_train.reports.words import counted
 
 WIDTH = 80
-_MOST_COLUMNS = 10
 
 
 def topology_lines(topology: NodeTopology) -> Iterator[str]:
@@ -61,20 +60,13 @@ def _gpu_rows(topology: NodeTopology) -> Iterator[str]:
 
 def _link_rows(topology: NodeTopology) -> Iterator[str]:
     labels = {link.gpus: link.label for link in topology.links}
-    numbers = sorted({gpu for pair in labels for gpu in pair})
     different, count = set(labels.values()), len(topology.gpus)
     if len(different) == 1 and len(topology.links) == count * (count - 1) // 2:
         yield f"all pairs of GPUs: {different.pop()}"
-    elif len(numbers) > _MOST_COLUMNS:
-        for label in dict.fromkeys(labels.values()):
-            pairs = ", ".join(f"{a}-{b}" for (a, b), own in labels.items() if own == label)
-            yield f"{label}: {pairs}"
-    elif numbers:
-        rows = [("GPU", *map(str, numbers))]
-        for one in numbers:
-            cells = (labels.get((min(one, o), max(one, o)), "-") for o in numbers)
-            rows.append((str(one), *cells))
-        yield from _aligned(rows)
+        return
+    for label in dict.fromkeys(labels.values()):
+        pairs = ", ".join(f"{a}-{b}" for (a, b), own in labels.items() if own == label)
+        yield f"{label}: {pairs}"
 
 
 def _meanings(topology: NodeTopology) -> Iterator[str]:

@@ -123,7 +123,6 @@ def test_everything_of_the_report_is_there(elements: Elements) -> None:
     assert "2.4.0+cu124 (15x)" in elements.text
     assert elements.text.count(SCRIPT) == 2
     assert elements.text.count("site_profiles/x.yaml:12") == 1
-    assert "cpus per task" in elements.text
 
 
 def test_a_file_of_that_ending_is_a_page(tmp_path: Path) -> None:

@@ -518,7 +518,8 @@ def draw_fits(plot: PlotData) -> Canvas | None:
         _finish(axes, [dot.x for dot in marks], laws, base)
     for axes, _ in panels:
         log_axis(axes, "y", heights, doubling=True)
-    draw_title(canvas, "\n".join([heading_lines(plot), *_notes(fitted)]))
+    notes = dict.fromkeys(note for law in fitted for note in law.notes)
+    draw_title(canvas, "\n".join([heading_lines(plot), *notes]))
     black = sample(color=BLACK, marker="o", ls="none", mec="white", mew=0.6, ms=5)
     entries: list[LegendEntry] = [(black, "measured")]
     for law_name, (title, colour, dashes) in LAWS.items():
@@ -534,19 +535,6 @@ def _speedup(row: Row) -> Value | None:
         return None
     text = f"{significant(row['speedup'], 3)} times the baseline"
     return Value(row["speedup"], text, row["speedup_low"], row["speedup_high"])
-
-
-def _notes(laws: Sequence[Fit]) -> list[str]:
-    """Return the notes of the fits, each once, with its laws."""
-    names: dict[str, list[str]] = {}
-    for law in laws:
-        for note in law.notes:
-            names.setdefault(note, []).append(LAWS[law.law][0])
-    every = {LAWS[law.law][0] for law in laws}
-    return [
-        note if {*said} == every else f"{', '.join(dict.fromkeys(said))}: {note}"
-        for note, said in names.items()
-    ]
 
 
 def _draw_law(canvas: Canvas, axes: Axes, law: Fit, base: float) -> list[float]:

@@ -61,7 +61,6 @@ SLOW = 3.0
 MARK = "#D55E00"
 # Start of the colour map: white means that a node was not in a run.
 FAINT = 0.15
-LONGEST = 24
 
 
 def draw_step_times(plot: PlotData) -> Canvas | None:
@@ -217,6 +216,8 @@ def draw_nodes(plot: PlotData) -> Canvas | None:
     Rows are nodes, columns are runs of two nodes or more, ordered by size. If there are many, those
     with the largest excess are drawn. The excess of a node is the median over its runs.
     """
+    from matplotlib.patches import Rectangle
+
     table = plot.nodes[(plot.nodes["step_time_s"] > 0) & plot.nodes["node"].notna()]
     steps = table.groupby("run_id")["step_time_s"]
     table = table.assign(middle=steps.transform("median"), count=steps.transform("count"))
@@ -241,8 +242,10 @@ def draw_nodes(plot: PlotData) -> Canvas | None:
     slowest = max(nodes, key=lambda node: float(typical[node]))
     said = f"no node is {SLOW:g} % slower than the others in most of its runs"
     if typical[slowest] >= SLOW:
-        said = f"slowest: {_name(slowest)}, {typical[slowest]:+.1f} % in the median of its runs"
-        _mark(axes, nodes.index(slowest), len(runs))
+        said = f"slowest: {one_line(slowest)}, {typical[slowest]:+.1f} % in the median of its runs"
+        row, around = nodes.index(slowest), {"fill": False, "ec": MARK, "lw": 2, "clip_on": False}
+        axes.add_patch(Rectangle((0, row), len(runs), 1, **around))
+        axes.get_yticklabels()[row].set(color=MARK, fontweight="bold")
     left_out = []
     if len(nodes) < len(typical):
         left_out.append(f"the {len(nodes)} slowest of {len(typical)} nodes")
@@ -294,7 +297,7 @@ def _draw_cells(
 
 def _frame(axes: Axes, nodes: Sequence[str], runs: Sequence[Row], sizes: str) -> None:
     axes.set(xlim=(0, len(runs)), ylim=(len(nodes), 0))
-    axes.set_yticks([y + 0.5 for y in range(len(nodes))], list(map(_name, nodes)))
+    axes.set_yticks([y + 0.5 for y in range(len(nodes))], list(map(one_line, nodes)))
     ticks, labels, start = [], [], 0
     for size, own in groupby(runs, key=lambda run: run["size"]):
         width = len(list(own))
@@ -308,18 +311,6 @@ def _frame(axes: Axes, nodes: Sequence[str], runs: Sequence[Row], sizes: str) ->
     axes.grid(visible=False)
     for spine in axes.spines.values():
         spine.set_visible(False)
-
-
-def _mark(axes: Axes, row: int, width: int) -> None:
-    from matplotlib.patches import Rectangle
-
-    axes.add_patch(Rectangle((0, row), width, 1, fill=False, ec=MARK, lw=2, clip_on=False))
-    axes.get_yticklabels()[row].set(color=MARK, fontweight="bold")
-
-
-def _name(node: str) -> str:
-    name = one_line(node)
-    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-LONGEST // 2 + 1 :]}"
 
 
 def _natural(name: str) -> list[Any]:

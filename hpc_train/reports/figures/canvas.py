@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hpc_train.jobs.study import ALONE
 from hpc_train.reports.figures.plot_data import PlotData, Style, limits
-from hpc_train.reports.words import counted, one_line, series_heading, short_series
+from hpc_train.reports.words import counted, grouped, one_line, series_heading, short_series
 from hpc_train.scaling.report_options import Paper
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ MOST_PLAIN = 1e15
 # are in the legend. Points from the panel to a name, and the height of a line in its font size.
 LONGEST_AT_LINE, SHORT, PER_INCH = 24, 14, 5
 GAP, LINE = 5.0, 1.2
-# Characters of a line of the legend, and of a name; longer ones are shortened in the middle.
-LABEL_WIDTH, LONGEST = 60, 160
+# Characters of a line of the legend.
+LABEL_WIDTH = 60
 WITH_INTERVAL = ("speedup", "samples_per_second")
 # Inches of a character of the legend and of the title, and of a sample, at the usual font size.
 LETTER, TITLE_LETTER, SAMPLE = 0.075, 0.08, 0.6
@@ -243,10 +243,8 @@ def draw_title(canvas: Canvas, text: str) -> None:
         return
     size = font_size(canvas.paper)
     width = int(canvas.figure.get_figwidth() / TITLE_LETTER * FONT / size)
-    name, *lines = text.split("\n")
-    name = name if len(name) <= width else f"{name[: width - 1]}…"
-    wrapped = [textwrap.fill(line, width) for line in lines]
-    canvas.figure.suptitle("\n".join([name, *wrapped]), fontsize=size + 2, linespacing=1.4)
+    wrapped = "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
+    canvas.figure.suptitle(wrapped, fontsize=size + 2, linespacing=1.4)
 
 
 def sample(**look: Any) -> Artist:
@@ -330,10 +328,8 @@ def _columns(labels: Sequence[str], width: float) -> int:
 
 
 def series_name(series: str, heading: str = "") -> str:
-    """Return the name of a series on one line, shortened in the middle if it is very long."""
-    name = one_line("measured" if series == ALONE else short_series(series, heading))
-    half = LONGEST // 2
-    return name if len(name) <= LONGEST else f"{name[:half]} … {name[-half:]}"
+    """Return the name of a series on one line."""
+    return one_line("measured" if series == ALONE else short_series(series, heading))
 
 
 def _draw_ghosts(canvas: Canvas) -> None:
@@ -383,10 +379,7 @@ def spread_labels(canvas: Canvas) -> None:
 
     After the layout of the figure, because it determines the heights.
     """
-    for axes in {label.axes: None for label in canvas.labels}:
-        own = [label for label in canvas.labels if axes is not None and label.axes is axes]
-        if axes is None or not own:
-            continue
+    for axes, own in grouped(canvas.labels, lambda label: cast("Axes", label.axes)).items():
         pixels, box = canvas.figure.dpi / 72, axes.get_window_extent()
         wanted = [float(axes.transData.transform(label.xy)[1]) for label in own]
         line = LINE * pixels * float(own[0].get_fontsize())

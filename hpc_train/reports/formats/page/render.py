@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import islice
 from math import isfinite
@@ -17,7 +17,6 @@ from markupsafe import Markup, escape
 
 from hpc_train.base.metrics import RUN_METRICS, Metric, in_text_order
 from hpc_train.jobs.study import ALONE
-from hpc_train.reports.formats.csv_table import table_text
 from hpc_train.reports.formats.text import values_of
 from hpc_train.reports.report import (
     CAVEATS,
@@ -51,9 +50,6 @@ MOST_VALUES, MANY = 20, 300
 # Ends and scripts that a page has, and names of runs below an end or of a setting.
 MOST_ENDS, MOST_NAMES = 200, 50
 LONGEST_DIAGNOSIS = 20_000
-LARGEST_DATA = 100_000
-# Every column of more points is wider than the paper, with the heading of each row.
-MOST_PRINTED = 9
 # Length of a cell in the table of runs; the full text is shown with the end of the run.
 LONGEST = 120
 _NOT_PLAIN = re.compile(r"[^\n\t -~]")
@@ -99,14 +95,12 @@ def render(report: Report) -> str:
         measured=measured,
         caveats=report.said(CAVEATS),
         points=[grid(table) for table in first if table.rows],
-        wide=[every_column(table) for table in first if table.records],
         others=[grid(table) for table in others if table.rows],
         drawings=list(map(_drawing, report.figures)),
         failed=grid(failed, MANY) if failed and failed.rows else None,
         facts=Grid("Provenance", ("fact", "value"), (), facts, prose=(2,)),
         runs=_run_table(report, links),
         links=links,
-        most_printed=MOST_PRINTED,
         most_names=MOST_NAMES,
         many=MANY,
         style=_part("page.css"),
@@ -128,24 +122,8 @@ def grid(table: ReportTable, most: int | None = None) -> Grid:
     )
 
 
-def every_column(table: ReportTable) -> Grid:
-    """Return all columns, transposed: one line per quantity, one column per row."""
-    names = dict.fromkeys(name for row in table.records for name in row)
-    filled = [n for n in names if any(row.get(n) not in (None, "", []) for row in table.records)]
-    axis = series_heading(table.records) if "series" in names else ""
-    heads = ["quantity", *("\n".join(_point_words(row, axis)) for row in table.records)]
-    rows = [
-        [_column_words(name), *(text_of(row.get(name)) for row in table.records)] for name in filled
-    ]
-    return Grid(f"{table.title}, every column", heads, range(2, len(heads) + 1), rows)
-
-
 def text_of(value: Any) -> str:
     """Return a value of a JSON row as text."""
-    if isinstance(value, Mapping):
-        limits = [value.get("low"), value.get("high")]
-        shown = significant(value.get("value"))
-        return shown if None in limits else f"{shown} [{', '.join(map(significant, limits))}]"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float) and isfinite(value):
@@ -153,12 +131,6 @@ def text_of(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "; ".join(map(str, value)) or ABSENT
     return ABSENT if value in (None, "") else str(value)
-
-
-def _column_words(name: str) -> str:
-    """Return `step time [s]` for `step_time_s`, `step time low [s]` for `step_time_s_low`."""
-    words = name.split("_")
-    return " ".join(word for word in words if word != "s") + (" [s]" if "s" in words else "")
 
 
 def _point_words(row: Row, axis: str) -> list[str]:
@@ -210,17 +182,11 @@ def _part(name: str) -> Markup:
 
 
 def _drawing(figure: Figure) -> dict[str, Any]:
-    """Return the markup of a figure, its numbers, and a URL of these as CSV."""
+    """Return the markup of a figure, and its numbers."""
     # The SVG is created by this package, and names in it are escaped.
     image = Markup(figure.images.get("inline", b"").decode())  # noqa: S704
-    table = table_text(figure.data).encode() if figure.data else b""
-    small = 0 < len(table) <= LARGEST_DATA
-    url = f"data:text/csv;base64,{base64.b64encode(table).decode()}" if small else ""
     rows = grid(figure.data, MANY) if figure.data else None
-    return {
-        "caption": figure.caption, "name": figure.name, "image": image, "rows": rows,
-        "download": url,
-    }  # fmt: skip
+    return {"caption": figure.caption, "image": image, "rows": rows}
 
 
 Links = dict[str, dict[str, str]]
