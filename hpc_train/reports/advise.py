@@ -158,10 +158,7 @@ def sizes_of(gpus: int | None, machine: MachineSize, nodes: Sequence[int]) -> tu
 
 
 def _doublings(first: int, most: int) -> Sequence[int]:
-    found = [first] if first <= most else []
-    while found and found[-1] * 2 <= most:
-        found.append(found[-1] * 2)
-    return found
+    return [first << power for power in range((most // first).bit_length())]
 
 
 _MODULE = "hpc_train.trainer.count_program"

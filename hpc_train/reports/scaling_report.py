@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.jobs.operations import wrong_numbers
-from hpc_train.jobs.study import ALONE, Gates, Warmup
+from hpc_train.jobs.study import ALONE, Gates
 from hpc_train.reports.caveats import flag_caveats
 from hpc_train.reports.points_table import (
     FASTER,
@@ -292,30 +292,23 @@ def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
 def _warmup(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> str:
     if not any(row["n_ok"] for row in points):
         return ""
-    if any(row["step_time_s"] is not None for row in points):
-        if not any(row["steps"] for row in points):
-            return "step times as stated in the table"
-        if not study.warmup.steps and not study.warmup.seconds:
-            return "no warm-up steps are excluded"
-        left = sorted({row["warmup_steps"] for row in points} - {None})
-        rule = _rule(study.warmup)
-        # The rule suffices if it equals the number of steps left out.
-        more = "" if left in ([], [study.warmup.steps]) else f" ({_span(left)} steps)"
-        return f"the warm-up of each run, {rule}{more}, is excluded"
-    missing = NO_STEPS if any("parser" in own for own in runs["conditions"]) else NO_STEPS_IN_TABLE
-    # Only of several epochs is the first left out.
-    if ((runs["state"] == OK) & (runs["epochs"].fillna(0) > 1)).any():
-        return f"{missing}; the first of several epochs is excluded"
-    return missing
-
-
-def _rule(warmup: Warmup) -> str:
-    steps = counted(warmup.steps, "step")
-    return f"{steps} and {whole(warmup.seconds)} s" if warmup.seconds else steps
-
-
-def _span(values: Sequence[int]) -> str:
-    return f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
+    if all(row["step_time_s"] is None for row in points):
+        is_log = any("parser" in own for own in runs["conditions"])
+        missing = NO_STEPS if is_log else NO_STEPS_IN_TABLE
+        # Only of several epochs is the first left out.
+        several = ((runs["state"] == OK) & (runs["epochs"].fillna(0) > 1)).any()
+        return f"{missing}; the first of several epochs is excluded" if several else missing
+    if not any(row["steps"] for row in points):
+        return "step times as stated in the table"
+    if not study.warmup.steps and not study.warmup.seconds:
+        return "no warm-up steps are excluded"
+    left = sorted({row["warmup_steps"] for row in points} - {None})
+    # The rule suffices if it equals the number of steps left out.
+    ends = " to ".join(map(str, dict.fromkeys((left[0], left[-1])))) if left else ""
+    more = "" if left in ([], [study.warmup.steps]) else f" ({ends} steps)"
+    rule = counted(study.warmup.steps, "step")
+    rule += f" and {whole(study.warmup.seconds)} s" if study.warmup.seconds else ""
+    return f"the warm-up of each run, {rule}{more}, is excluded"
 
 
 # Series with a line of their own; of more, the fastest one and the range of the others.

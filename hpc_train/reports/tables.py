@@ -23,7 +23,6 @@ from hpc_train.reports.words import (
     size_unit,
     under,
     whole,
-    with_limits,
 )
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.report_options import Target
@@ -126,7 +125,7 @@ def with_strategies(report: Report, study: ExpectedStudy, rows: Sequence[dict[st
 def _scaled(how: tuple[str, str, float, int | None]) -> Shown:
     key, heading, factor, decimals = how
 
-    return Column(key, heading), lambda row: with_limits(row, key, decimals, factor, limits=False)
+    return Column(key, heading), lambda row: fixed(row[key], decimals, factor)
 
 
 def _strategy(row: Row) -> str:
@@ -254,9 +253,9 @@ def _limits(one: Parameter | CurvePoint, value: float) -> dict[str, float | None
 
 
 def _with_limits(value: float, low: float | None, high: float | None) -> str:
-    if low is None and high is None:
-        return f"{_short(value)} [no bound]"
-    return f"{_short(value)} [{_short(low or 0)}, {'no bound' if high is None else _short(high)}]"
+    upper = "no bound" if high is None else _short(high)
+    ends = upper if low is None and high is None else f"{_short(low or 0)}, {upper}"
+    return f"{_short(value)} [{ends}]"
 
 
 def _short(value: float) -> str:

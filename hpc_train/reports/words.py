@@ -87,10 +87,11 @@ def significant(value: float | None, digits: int = 4) -> str:
     return f"{value:.{decimals}f}" if decimals < 10 else f"{value:.{digits}g}"
 
 
-def fixed(value: float | None, decimals: int, factor: float = 1) -> str:
-    """Return value x factor with `decimals` decimals."""
-    known = value is not None and isfinite(value * factor)
-    return f"{value * factor:.{decimals}f}" if value is not None and known else ABSENT
+def fixed(value: float | None, decimals: int | None, factor: float = 1) -> str:
+    """Return value x factor with `decimals` decimals, or with four significant digits."""
+    if value is None or not isfinite(value * factor):
+        return ABSENT
+    return significant(value * factor) if decimals is None else f"{value * factor:.{decimals}f}"
 
 
 def with_limits(
@@ -105,16 +106,10 @@ def with_limits(
 
     Without a number of decimals each is written with four significant digits.
     """
-    value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
-    shown = _written(value, decimals, factor)
-    ends = [_written(limit, decimals, factor) for limit in (low, high)]
+    shown, *ends = (
+        fixed(row.get(f"{name}{end}"), decimals, factor) for end in ("", "_low", "_high")
+    )
     return f"{shown} [{', '.join(ends)}]" if limits and ABSENT not in (shown, *ends) else shown
-
-
-def _written(value: float | None, decimals: int | None, factor: float) -> str:
-    if value is None or decimals is not None:
-        return fixed(value, decimals or 0, factor)
-    return significant(value * factor)
 
 
 def whole(value: float | None) -> str:
