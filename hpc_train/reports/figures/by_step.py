@@ -243,8 +243,9 @@ def draw_nodes(plot: PlotData) -> Canvas | None:
     said = f"no node is {SLOW:g} % slower than the others in most of its runs"
     if typical[slowest] >= SLOW:
         said = f"slowest: {one_line(slowest)}, {typical[slowest]:+.1f} % in the median of its runs"
-        row, around = nodes.index(slowest), {"fill": False, "ec": MARK, "lw": 2, "clip_on": False}
-        axes.add_patch(Rectangle((0, row), len(runs), 1, **around))
+        row = nodes.index(slowest)
+        look: dict[str, Any] = {"fill": False, "ec": MARK, "lw": 2, "clip_on": False}
+        axes.add_patch(Rectangle((0, row), len(runs), 1, **look))
         axes.get_yticklabels()[row].set(color=MARK, fontweight="bold")
     left_out = []
     if len(nodes) < len(typical):
