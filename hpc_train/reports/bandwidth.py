@@ -28,12 +28,22 @@ if TYPE_CHECKING:
 
     from hpc_train.scaling.report_options import Paper
 
-# In order of importance: heading, unit and name of each metric.
+# In order of importance: heading, unit, name and meaning of each metric.
 METRICS = {
-    "busbw": ("busbw [GB/s]", "GB/s", "bus bandwidth"),
-    "algbw": ("algbw [GB/s]", "GB/s", "bandwidth"),
-    "latency": ("latency [us]", "us", "latency"),
-}
+    "busbw": (
+        "busbw [GB/s]", "GB/s", "bus bandwidth",
+        "busbw = algbw x the factor of the collective, 2(n-1)/n for all-reduce (nccl-tests, "
+        "doc/PERFORMANCE.md); the better of out of place and in place.",
+    ),
+    "algbw": (
+        "algbw [GB/s]", "GB/s", "bandwidth",
+        "algbw = bytes of a message / time, 1 GB = 1e9 B.",
+    ),
+    "latency": (
+        "latency [us]", "us", "latency",
+        "latency = time of a message or a collective, as printed.",
+    ),
+}  # fmt: skip
 _APART = "each process ran a test of its own, nothing was measured between processes"
 _SENTENCES = 6
 
@@ -62,7 +72,7 @@ def bandwidth_report(
         title=title,
         summary=said or ("No log has a result.",),
         tables=(_table(lines), runs_table(runs)),
-        notes=(*study.notes, *(_MEANING[metric] for metric in metrics)),
+        notes=(*study.notes, *(METRICS[metric][3] for metric in metrics)),
         name=study.name,
         kind="Bandwidth report",
         all_met="Each log has a result.",
@@ -73,16 +83,6 @@ def bandwidth_report(
     return msgspec.structs.replace(
         report, figures=draw_all({"bandwidth": draw}, options.images, options.paper, "size")
     )
-
-
-_MEANING = {
-    "busbw": (
-        "busbw = algbw x the factor of the collective, 2(n-1)/n for all-reduce (nccl-tests, "
-        "doc/PERFORMANCE.md); the better of out of place and in place."
-    ),
-    "algbw": "algbw = bytes of a message / time, 1 GB = 1e9 B.",
-    "latency": "latency = time of a message or a collective, as printed.",
-}
 
 
 def sizes_of_jobs(runs: pd.DataFrame) -> dict[str, str]:
@@ -100,7 +100,7 @@ def _sentence(line: BandwidthTable) -> str:
 
     The size of half the rate is n_1/2 of Hockney, Parallel Computing 20, 1994.
     """
-    _, unit, word = METRICS[line.metric]
+    _, unit, word, _ = METRICS[line.metric]
     values = line.values[line.metric]
     parts = []
     if line.metric != "latency":
@@ -143,7 +143,7 @@ def _table(lines: Sequence[BandwidthTable]) -> ReportTable:
     shown = [
         (line, metric, f"{line.name}\n{head}" if not alone else head)
         for line in lines
-        for metric, (head, _, _) in METRICS.items()
+        for metric, (head, *_) in METRICS.items()
         if metric in line.values and (alone or metric == line.metric)
     ]
     columns: list[Shown] = [(Column("message_size", "message"), shown_size)]
@@ -163,7 +163,7 @@ def _draw(lines: Sequence[BandwidthTable], title: str, paper: Paper) -> Canvas:
     canvas = opened(title, paper)
     axes = canvas.figure.subplots()
     words = {METRICS[line.metric][2] for line in lines}
-    _, unit, word = METRICS[lines[0].metric]
+    _, unit, word, _ = METRICS[lines[0].metric]
     axes.set(xlabel="message size", ylabel=f"{word if len(words) == 1 else 'bandwidth'} [{unit}]")
     for number, line in enumerate(lines):
         values = line.values[line.metric]

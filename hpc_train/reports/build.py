@@ -122,17 +122,16 @@ def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOption
 
 # Values of a single run, by the columns of the run table.
 _VALUES = {
-    "step_time_s": "s a step",
-    "samples_per_second": "samples/s",
-    "tokens_per_second": "tokens/s",
-    "epoch_time_s": "s an epoch",
-    "time_to_train_s": "s to train",
-    "loss": "loss",
-    "accuracy": "accuracy",
-    "memory_gib": "GiB of memory",
+    "step_time_s": "{:.4g} s a step",
+    "samples_per_second": "{:.4g} samples/s",
+    "tokens_per_second": "{:.4g} tokens/s",
+    "epoch_time_s": "{:.4g} s an epoch",
+    "time_to_train_s": "{:.4g} s to train",
+    "loss": "loss {:.4g}",
+    "accuracy": "accuracy {:.4g}",
+    "memory_gib": "{:.4g} GiB of memory",
 }
 HEADLINE = 3
-_NO_RESULT = "no result: "
 
 
 def headline(words: Sequence[str], root: Path) -> tuple[str, ...]:
@@ -144,32 +143,21 @@ def headline(words: Sequence[str], root: Path) -> tuple[str, ...]:
         inputs = report_inputs(words, Search(root=root))
         report = build_report(inputs)
     except HpcTrainError as failure:
-        return (f"{_NO_RESULT}{failure.message}",)
-    lines = _headline(report)
-    if lines[:1] and lines[0].startswith(_NO_RESULT):
-        return lines
+        return (f"no result: {failure.message}",)
+    rows, lines = report.run_rows, report.answer
+    if not any(row["state"] == JobState.COMPLETED.value for row in rows):
+        why = next((str(row["problem"]) for row in rows if row["problem"]), "")
+        if why:
+            return (f"no result: {why}",)
+    elif len(rows) == 1:
+        known = ((form, rows[0].get(key)) for key, form in _VALUES.items())
+        values = [form.format(value) for form, value in known if value is not None]
+        lines = (f"measured: {', '.join(values)}",) if values else lines
     starts = tuple(f"{CAVEATS}{MEANING[code]}" for code in IMPLAUSIBLE)
     wrong = next((line for line in report.summary if line.startswith(starts)), "")
     guessed = f"assumed: {inputs.study.guessed}" if inputs.study.guessed else ""
     beside = [*filter(None, (wrong.removeprefix(CAVEATS), guessed))]
     return (*lines[: HEADLINE - len(beside)], *beside)
-
-
-def _headline(report: Report) -> tuple[str, ...]:
-    rows = report.run_rows
-    answer = report.answer[:HEADLINE]
-    if not any(row["state"] == JobState.COMPLETED.value for row in rows):
-        why = next((str(row["problem"]) for row in rows if row["problem"]), "")
-        return (f"{_NO_RESULT}{why}",) if why else answer
-    if len(rows) > 1:
-        return answer
-    known = {words: rows[0].get(key) for key, words in _VALUES.items()}
-    values = [
-        f"{words} {value:.4g}" if words in _VALUES else f"{value:.4g} {words}"
-        for words, value in known.items()
-        if value is not None
-    ]
-    return (f"measured: {', '.join(values)}",) if values else answer
 
 
 # CSC, "How to access the Mahti large partition": docs.csc.fi/accounts/.

@@ -103,12 +103,11 @@ def with_strategies(report: Report, study: ExpectedStudy, rows: Sequence[dict[st
                 [*shown, *map(_scaled, _MEMORY)], rows,
             ),
         ]  # fmt: skip
-        reasons: dict[str, list[str]] = {}
-        for row in rows:
-            if row["reason"]:
-                where = f"{_strategy(row)} on {counted(row['ranks'], 'rank')}"
-                reasons.setdefault(row["reason"], []).append(where)
-        notes = [*STRATEGIES, *(f"No speedup: {', '.join(o)}: {r}." for r, o in reasons.items())]
+        reasons = grouped((row for row in rows if row["reason"]), lambda row: str(row["reason"]))
+        notes = [*STRATEGIES]
+        for reason, own in reasons.items():
+            where = (f"{_strategy(row)} on {counted(row['ranks'], 'rank')}" for row in own)
+            notes.append(f"No speedup: {', '.join(where)}: {reason}.")
     if study.refused:
         refused = [
             {
@@ -225,10 +224,8 @@ def _forecast(laws: Sequence[Fit], bases: Mapping[str, float], sizes: str) -> Re
 def _refusals(laws: Sequence[Fit]) -> str:
     """Return `USL: needs 6 sizes, there are 3; Amdahl (spawn, srun): does not fit: ...`."""
     every = dict.fromkeys(law.series for law in laws)
-    kinds: dict[tuple[str, str], list[Fit]] = {}
-    for law in laws:
-        if law.refused:
-            kinds.setdefault((law.law, law.refused.partition(": ")[0]), []).append(law)
+    refused = (law for law in laws if law.refused)
+    kinds = grouped(refused, lambda law: (law.law, law.refused.partition(": ")[0]))
     texts = []
     for (_, kind), own in kinds.items():
         where = "" if len(own) == len(every) else f" ({first_of(law.series for law in own)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from hpc_train.base.metrics import RUN_METRICS
@@ -33,7 +33,10 @@ def table_text(table: ReportTable) -> str:
     """Return one table as CSV, its columns in the order of the rows' keys."""
     flat = flat_rows(table)
     rows = [{name: rounded(value) for name, value in row.items()} for row in flat]
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    return _written(list(dict.fromkeys(name for row in rows for name in row)), rows)
+
+
+def _written(names: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, names, restval="")
     writer.writeheader()
@@ -73,11 +76,7 @@ def _has_parts(value: object) -> bool:
 
 def render_tidy(report: Report) -> str:
     """Return every value of every run as CSV (RFC 4180), with unit and direction."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, TIDY_COLUMNS, restval="")
-    writer.writeheader()
-    writer.writerows(tidy_rows(report.name, report.run_rows))
-    return out.getvalue()
+    return _written(TIDY_COLUMNS, tidy_rows(report.name, report.run_rows))
 
 
 def tidy_rows(study: str, runs: Sequence[Row]) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.report import CAVEATS, NOT_KNOWN, Fact, Report, ReportTable
 from hpc_train.reports.table_layout import Layout, laid_out, places
-from hpc_train.reports.words import first_of, one_line
+from hpc_train.reports.words import first_of, grouped, one_line
 from hpc_train.scaling.run_flags import FlagCode
 
 WIDTH = 100
@@ -65,12 +65,12 @@ def _few(lines: Sequence[str], most: int, what: str) -> list[str]:
 
 def _failed(report: Report) -> Iterator[str]:
     """Yield the first run of each reason why a run has no result that the answer does not name."""
-    reasons: dict[str, list[str]] = {}
     answer = " ".join(report.answer)
-    for row in report.run_rows:
-        if row["problem"] and str(row["problem"]) not in answer:
-            reasons.setdefault(str(row["problem"]), []).append(str(row["run_id"]))
-    shown = [f"{first_of(runs, most=1)}: {why}" for why, runs in reasons.items()]
+    without = (r for r in report.run_rows if r["problem"] and str(r["problem"]) not in answer)
+    shown = [
+        f"{first_of((str(run['run_id']) for run in runs), most=1)}: {why}"
+        for why, runs in grouped(without, lambda run: str(run["problem"])).items()
+    ]
     yield from _few(shown, MOST_CHECKS, "reasons")
 
 
