@@ -29,12 +29,13 @@ from hpc_train.reports.report import (
 from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.reports.words import (
     ABSENT,
+    CONFIDENCE,
+    LEVEL,
     NAMED,
     Row,
     counted,
     first_of,
     for_programs,
-    level_word,
     levels_word,
     names,
     plain_rows,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
-CONFIDENCE = 0.95
 _NAMED = r"[A-Za-z_][\w.]*="
 _REPORT = re.compile(rb'\s{0,9}\{\s{0,9}"schema": ?\d{1,9},')
 _SELECTION = re.compile(rf"^(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
@@ -274,7 +274,7 @@ def _points_table(points: Sequence[Row]) -> ReportTable:
     """Return a row per point."""
     bases = {BASES[row["basis"]].in_heading for row in points}
     unit = f"\n{bases.pop()}" if len(bases) == 1 else ""
-    axis, level = series_heading(points), levels_word(points, CONFIDENCE)
+    axis, level = series_heading(points), levels_word(points)
     columns: list[Shown] = [
         (Column("series", axis or "series", "left"), lambda row: short_series(row["series"], axis)),
         *size_columns((*SIZES, "ranks")),
@@ -428,8 +428,8 @@ def _methods(
         yield METHOD
     several = sum(row["ratio_low"] is not None for row in points)
     if several > 1:
-        levels = levels_word(points, CONFIDENCE)
-        yield STEPS.format(levels=levels, points=several, confidence=level_word(CONFIDENCE))
+        levels = levels_word(points)
+        yield STEPS.format(levels=levels, points=several, confidence=LEVEL)
     if min_effect is not None:
         yield f"Differences of up to {100 * min_effect:g} % count as no difference."
     if allow_mixed:

@@ -11,13 +11,13 @@ from hpc_train.base.metrics import BASES, BASIS_COLUMNS, Metric, TextColumn, in_
 from hpc_train.reports.report import OK, Column, ReportTable, Shown, table_of, words_of
 from hpc_train.reports.words import (
     ABSENT,
+    LEVEL,
     Row,
     counted,
     first_of,
     fixed,
     for_programs,
     has_own_baselines,
-    level_word,
     levels_word,
     names,
     nested,
@@ -81,15 +81,13 @@ METHOD = (
 )
 
 
-def points_table(points: Sequence[Row], confidence: float, *, wide: bool = False) -> ReportTable:
+def points_table(points: Sequence[Row], *, wide: bool = False) -> ReportTable:
     """Return the table of points, without constant columns.
 
     Where it is too wide, columns that speedup is not computed from are dropped; a `wide` table
     keeps every column that has a value.
     """
-    every = (
-        (one, [text(row) for row in points]) for one, text in _columns(points, confidence, wide)
-    )
+    every = ((one, [text(row) for row in points]) for one, text in _columns(points, wide))
     shown = [(one, cells) for one, cells in every if _is_needed(one.key, cells, points, wide=wide)]
     needed = {BASIS_COLUMNS[row["basis"]] for row in points if not BASES[row["basis"]].is_rate}
     needed |= set() if follow_from_unit(points) else {"nodes"}
@@ -103,10 +101,10 @@ def points_table(points: Sequence[Row], confidence: float, *, wide: bool = False
     )
 
 
-def _columns(points: Sequence[Row], confidence: float, wide: bool) -> list[Shown]:
+def _columns(points: Sequence[Row], wide: bool) -> list[Shown]:
     """Return the columns that a reader needs, or every one, in order of importance."""
     words = {
-        "level": f"[{level_word(confidence)}]",
+        "level": f"[{LEVEL}]",
         "own": "own-series\n" if has_own_baselines(points) else "",
         "items": " or ".join(dict.fromkeys(BASES[row["basis"]].counted for row in points)),
     }
@@ -266,7 +264,7 @@ def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:
     axis, unit = series_heading(points), size_unit(points).key
     headings = {BASES[row["basis"]].in_heading for row in rows}
     result = headings.pop() if len(headings) == 1 else "result"
-    level = levels_word(rows, float(points[0]["confidence"]) if points else 0.95)
+    level = levels_word(rows)
     alone = follow_from_unit(points)
 
     def differs(key: str) -> bool:
@@ -310,9 +308,8 @@ def ratio_record(row: Row) -> dict[str, Any]:
     return plain | {"ratio": None if row["ratio"] is None else {"value": row["ratio"], **ends}}
 
 
-def fastest_notes(rows: Sequence[Row], confidence: float) -> Iterator[str]:
+def fastest_notes(rows: Sequence[Row]) -> Iterator[str]:
     """Yield how the comparison at each size was computed."""
     pairs = next((row["comparisons"] for row in rows), 0)
     if pairs:
-        levels = levels_word(rows, confidence)
-        yield METHOD.format(levels=levels, confidence=level_word(confidence), pairs=pairs)
+        yield METHOD.format(levels=levels_word(rows), confidence=LEVEL, pairs=pairs)

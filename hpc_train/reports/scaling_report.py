@@ -23,13 +23,14 @@ from hpc_train.reports.points_table import (
 )
 from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Report
 from hpc_train.reports.words import (
+    CONFIDENCE,
+    LEVEL,
     UNKNOWN,
     Row,
     counted,
     fixed,
     foreign,
     grouped,
-    level_word,
     one_size,
     place,
     plain_rows,
@@ -65,7 +66,7 @@ RATIOS = (
     "efficiency = speedup/ideal."
 )
 REPLICATE = (
-    "Intervals: {confidence}, {interval}; the replicate is the run, not a step. Rows "
+    "Intervals: pointwise {level}, {interval}; the replicate is the run, not a step. Rows "
     "of one series are correlated: they share the noise of their baseline."
 )
 
@@ -86,8 +87,7 @@ def scaling_report(
     points = plain_rows(points_frame)
     fastest = [] if fastest_frame is None else plain_rows(fastest_frame)
     compared = () if fastest_frame is None else (fastest_table(fastest, points),)
-    confidence = float(points[0]["confidence"]) if points else 0.95
-    table, failed = points_table(points, confidence, wide=wide), runs_table(runs_frame)
+    table, failed = points_table(points, wide=wide), runs_table(runs_frame)
     waiting = len(study.unfinished)
     return Report(
         title=_title(study, runs_frame, points)
@@ -95,20 +95,20 @@ def scaling_report(
         summary=summary_lines(study, runs_frame, points, fastest),
         tables=(table, *compared, failed),
         notes=(
-            *_notes(study, runs_frame, points, confidence),
-            *fastest_notes(fastest, confidence),
+            *_notes(study, runs_frame, points),
+            *fastest_notes(fastest),
             *absent_notes(table, points),
         ),
         name=study.name,
-        conditions=_conditions(study, points, confidence),
+        conditions=_conditions(study, points),
     )
 
 
-def _conditions(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> dict[str, Any]:
+def _conditions(study: ExpectedStudy, points: Sequence[Row]) -> dict[str, Any]:
     return {
         "regime": " and ".join(regimes(points)) or "unknown",
         "declared": study.scaling,
-        "confidence": confidence,
+        "confidence": CONFIDENCE,
         "interval": f"{interval_words(points)}; the replicate is the run",
         "bands": "pointwise",
         "warmup_steps": study.warmup.steps,
@@ -146,17 +146,14 @@ def _scope(points: Sequence[Row]) -> Iterator[str]:
         yield f"n={' to '.join(map(str, ends))}"
 
 
-def _notes(
-    study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row], confidence: float
-) -> tuple[str, ...]:
+def _notes(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> tuple[str, ...]:
     notes = [*study.notes]
     if foreign(study):
         notes.append(STATE_UNKNOWN)
     if any(row["speedup"] is not None and not row["is_baseline"] for row in points):
         notes.append(RATIOS)
     if any(row["speedup_low"] is not None for row in points):
-        level, words = f"pointwise {level_word(confidence)}", interval_words(points)
-        notes.append(REPLICATE.format(confidence=level, interval=words))
+        notes.append(REPLICATE.format(level=LEVEL, interval=interval_words(points)))
     if any(row["step_time_s"] is not None and row["steps"] for row in points):
         notes.append(
             "step time = median over the steps of a run; the slowest rank counts in each step."

@@ -117,15 +117,20 @@ def whole(value: float | None) -> str:
     return ABSENT if value is None or not isfinite(value) else f"{value:.6g}"
 
 
+# Of an interval that is not one of several decisions at once, as `scaling` computes it.
+CONFIDENCE = 0.95
+LEVEL = "95 %"
+
+
 def level_word(confidence: float) -> str:
     """Return `98.33 %`, with enough digits that a level is never shown as 100 %."""
     digits = max(4, 1 - floor(log10(1 - confidence)))
     return f"{100 * confidence:.{digits}g} %"
 
 
-def levels_word(rows: Sequence[Mapping[str, Any]], confidence: float) -> str:
-    """Return the levels of the intervals of rows, `95 % to 98.33 %`; without any `confidence`."""
-    levels = sorted({row["level"] for row in rows} - {None}) or [confidence]
+def levels_word(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the levels of the intervals of rows, `95 % to 98.33 %`."""
+    levels = sorted({row["level"] for row in rows} - {None}) or [CONFIDENCE]
     return " to ".join(dict.fromkeys(map(level_word, (levels[0], levels[-1]))))
 
 

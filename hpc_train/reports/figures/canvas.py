@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hpc_train.jobs.study import ALONE
 from hpc_train.reports.figures.plot_data import PlotData, Style, limits
-from hpc_train.reports.words import counted, grouped, one_line, series_heading, short_series
+from hpc_train.reports.words import LEVEL, counted, grouped, one_line, series_heading, short_series
 from hpc_train.scaling.report_options import Paper
 
 if TYPE_CHECKING:
@@ -217,8 +217,7 @@ def heading_lines(plot: PlotData, left_out: int = 0) -> str:
         f"{counted(counts[0], 'run') if alone else f'{counts[0]} to {counts[-1]} runs'} a point"
     )
     if any(row[f"{name}_low"] is not None for row in plot.points for name in WITH_INTERVAL):
-        level = f"{plot.points[0]['confidence'] * 100:g} %"
-        parts.append(f"pointwise {level} intervals")
+        parts.append(f"pointwise {LEVEL} intervals")
     else:
         parts.append("no intervals")
     if left_out:

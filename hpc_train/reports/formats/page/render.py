@@ -31,11 +31,11 @@ from hpc_train.reports.report import (
 from hpc_train.reports.table_layout import tied
 from hpc_train.reports.words import (
     ABSENT,
+    LEVEL,
     Row,
     counted,
     first_of,
     grouped,
-    level_word,
     one_line,
     series_heading,
     short_series,
@@ -84,14 +84,13 @@ def render(report: Report) -> str:
     answer = [*report.answer]
     unknown = (f"Not known: {line}" for line in report.said(NOT_KNOWN))
     measured = [*report.said(MEASURED), *unknown]
-    level = level_word(float(report.conditions.get("confidence", 0.95)))
     given = "regime" in report.conditions and any(" [" in line for line in answer)
     facts = [[fact.name, values_of(fact, MOST_VALUES) or ABSENT] for fact in report.provenance]
     lookups, links = _lookups(report)
     return _environment().get_template("page.html.j2").render(
         report=report,
         answer=answer,
-        brackets=f"In brackets: the {level} interval of the number before." if given else "",
+        brackets=f"In brackets: the {LEVEL} interval of the number before." if given else "",
         measured=measured,
         caveats=report.said(CAVEATS),
         points=[grid(table) for table in first if table.rows],
