@@ -325,7 +325,7 @@ def compare(
     show_report(comparison.report, form, output)
     if check:
         _check_sides(comparison)
-    if comparison.partial:
+    if comparison.report.partial:
         sys.exit(3)
 
 

@@ -96,11 +96,17 @@ class _StoredPoint(msgspec.Struct):
     flags: tuple[str, ...] = ()
 
 
+class _StoredReport(msgspec.Struct):
+    """The rows and the runs of a stored report."""
+
+    rows: list[_StoredPoint]
+    runs: list[dict[str, Any]]
+
+
 class ComparedReport(NamedTuple):
-    """The report, whether it is incomplete, and the points without a verdict."""
+    """The report, and the points without a verdict."""
 
     report: Report
-    partial: bool
     undecided: tuple[str, ...]
 
 
@@ -139,7 +145,7 @@ def compare(
     apart = apart_sides(first, second)
     runs = _runs_table(sides)
     states = {str(row["state"]) for row in runs.records}
-    partial_ = bool(states - {OK, "EXCLUDED"}) or not states or any(s.unreadable for s in sides)
+    unreadable = any(one.unreadable for one in sides)
     report = Report(
         title=f"A ({a}) against B ({b})",
         summary=(
@@ -169,13 +175,13 @@ def compare(
             "min_effect": min_effect,
             "allow_mixed": list(allow_mixed),
         },
-        partial=partial_,
+        partial=bool(states - {OK, "EXCLUDED"}) or not states or unreadable,
     )
     name = names(points)
     undecided = (
         f"not decided: {name(row)}: {row['why']}" for row in points if row["ratio_low"] is None
     )
-    return ComparedReport(report, partial_, tuple(undecided))
+    return ComparedReport(report, tuple(undecided))
 
 
 def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
@@ -255,19 +261,19 @@ def _stored(path: Path) -> Side | None:
             raise ReportError(*newer_version(str(path), found["schema"], SCHEMA))
         if "differences" in found:
             raise ReportError(f"{path}: a comparison cannot be compared; use a report or a study")
-        rows = msgspec.convert(found["rows"], list[_StoredPoint])
-    except (msgspec.DecodeError, KeyError) as failure:
+        stored = msgspec.convert(found, _StoredReport)
+    except msgspec.DecodeError as failure:
         raise ReportError(
             f"{path}: a report that is cut or damaged: {failure}",
             "write it again: hpctrain report STUDY -o FILE.json",
         ) from None
-    if not found.get("runs"):
+    if not stored.runs:
         raise ReportError(f"{path}: a report without runs")
     points = [
         {**msgspec.structs.asdict(row), "flags": [*filter(None, map(flag_of, row.flags))]}
-        for row in rows
+        for row in stored.rows
     ]
-    return Side(str(path), stored_runs(found["runs"], str(path)), points=points)
+    return Side(str(path), stored_runs(stored.runs, str(path)), points=points)
 
 
 def _points_table(points: Sequence[Row]) -> ReportTable:

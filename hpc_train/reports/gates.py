@@ -23,7 +23,6 @@ from hpc_train.reports.report import (
     words_of,
 )
 from hpc_train.reports.words import (
-    NAMED,
     Row,
     counted,
     first_of,
@@ -334,8 +333,8 @@ def _of_reference(gates: Gates, known: GateInputs) -> Iterator[GateResult]:
 
 def _caveats(gates: Gates, known: GateInputs, found: Sequence[GateResult]) -> Iterator[str]:
     """Yield a caveat for what is implausible of the reference, and each gate with a doubt."""
-    for one in [*_of_reference(gates, known)][:NAMED]:
-        yield f"{CAVEATS}{one.where}: {one.reason}."
+    if wrong := [f"{one.where}: {one.reason}" for one in _of_reference(gates, known)]:
+        yield f"{CAVEATS}{first_of(wrong, '; ')}."
     for gate, words in _DOUBTS.items():
         own = [v for v in found if v.gate == gate and v.outcome in _FAILED]
         if own:
