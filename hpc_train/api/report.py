@@ -101,7 +101,7 @@ class WrittenReport(Displayed):
         """Write the report to a file, and return the paths that were written.
 
         The format follows the extension (.html, .md with figures beside it, .csv, .json, .tex,
-        .txt, .svg, .png, .pdf) unless `format` is given; a name without extension is a
+        .txt, .svg, .png, .pdf, .parquet) unless `format` is given; a name without extension is a
         folder for all formats.
 
         Raises:

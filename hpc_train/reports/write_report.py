@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
 from msgspec.structs import replace
 
 from hpc_train.base.errors import NothingToDrawError, StoreError
+from hpc_train.base.extras import need
 from hpc_train.base.registry import load
 from hpc_train.reports.formats import text
 from hpc_train.reports.formats.text import WIDTH
@@ -20,6 +22,7 @@ FORMAT_OF = {
     ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex",
     ".html": "html",
 }  # fmt: skip
+TIDY = ".parquet"
 IMAGES = (".svg", ".png", ".pdf")
 # The texts of a folder.
 TEXTS = {
@@ -48,6 +51,7 @@ def check_format(form: str | None, path: Path | None) -> None:
     Raises:
         UnknownNameError: no such format.
         StoreError: an extension without a format.
+        MissingExtraError: Parquet without pyarrow.
     """
     ending = path.suffix if path is not None else ""
     if form is not None:
@@ -56,8 +60,10 @@ def check_format(form: str | None, path: Path | None) -> None:
         if f".{form}" in IMAGES:
             raise StoreError(f"-f {form}: a figure is a file", f"-o figure.{form}")
         load("formats", form)
+    elif ending == TIDY:
+        need("Parquet", "parquet", "use -o FILE.csv")
     elif path is not None and ending not in (*FORMAT_OF, *IMAGES) and not _is_folder(path):
-        endings = ", ".join((*FORMAT_OF, *IMAGES))
+        endings = ", ".join((*FORMAT_OF, *IMAGES, TIDY))
         raise StoreError(
             f"{path}: give a format with -f, or an extension of: {endings}; a name without an "
             "extension is a folder for all of them"
@@ -68,11 +74,13 @@ def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ..
     """Write a report to a file, and its figures beside it; return what was written.
 
     The format follows the file's extension unless it is given. The extension of an image writes the
-    main figure only; a folder, which is created, receives every format.
+    main figure only; a folder, which is created, receives every format, Parquet if pyarrow is
+    installed.
 
     Raises:
         StoreError: an extension without a format, or a file that cannot be written.
         UnknownNameError: no such format.
+        MissingExtraError: Parquet without pyarrow.
         NothingToDrawError: a figure, and no value is known at a size.
     """
     check_format(form, path)
@@ -89,9 +97,16 @@ def _written(report: Report, path: Path, form: str | None) -> Iterator[Path]:
         for name, own in TEXTS.items():
             write_file(path / name, render_report(report, own).encode())
             yield path / name
+        if find_spec("pyarrow"):
+            yield from _written(report, path / f"tidy{TIDY}", None)
         yield from _write_figures(report, path / "report.md")
         return
-    if form is None and path.suffix in IMAGES:
+    if form is None and path.suffix == TIDY:
+        from hpc_train.foreign.parquet import table_bytes
+        from hpc_train.reports.formats.csv_table import TIDY_COLUMNS, tidy_rows
+
+        content = table_bytes(tidy_rows(report.name, report.run_rows), TIDY_COLUMNS)
+    elif form is None and path.suffix in IMAGES:
         if not report.figures:
             reasons = (str(row["problem"]) for row in report.run_rows if row["problem"])
             why = next(reasons, report.summary[0] if report.summary else "no result")

@@ -46,7 +46,7 @@ def test_the_core_works_without_the_extras(tmp_path: Path) -> None:
     [
         ("matplotlib", Case("report steps.log", "hpctrain: hpctrain report needs matplotlib; ")),
         # It is refused before a log is read.
-        ("pyarrow", Case("collect none -o r.parquet", "hpctrain: Parquet needs pyarrow; install ")),
+        ("pyarrow", Case("report none -o r.parquet", "hpctrain: Parquet needs pyarrow; install ")),
     ],
     ids=["matplotlib", "pyarrow"],
 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+import pandas as pd
 import pytest
 
 import hpc_train
@@ -56,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_folder_gets_every_form(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     texts = {"report.html", "report.md", "report.tex", "report.json", "points.csv", "tidy.csv"}
-    assert texts | {"scaling.svg", "scaling.png", "scaling.pdf"} <= names
+    assert texts | {"tidy.parquet", "scaling.svg", "scaling.png", "scaling.pdf"} <= names
     assert "scaling.svg" in (folder / "report.md").read_text()
     assert "<svg" in (folder / "report.html").read_text()
     rows = json.loads((folder / "report.json").read_text())["rows"]
@@ -65,6 +66,15 @@ def test_a_folder_gets_every_form(folder: Path) -> None:
     # Nine digits in CSV, all of them in JSON.
     assert float(second["speedup"]) == pytest.approx(rows[1]["speedup"]["value"], rel=1e-8)
     assert float(second["speedup"]) > float(first["speedup"]) == 1
+
+
+def test_both_tidy_files_say_the_same(folder: Path) -> None:
+    pytest.importorskip("pyarrow")
+    parquet = pd.read_parquet(folder / "tidy.parquet")
+    text = pd.read_csv(folder / "tidy.csv")
+    assert list(parquet.columns) == list(text.columns)
+    assert parquet["value"].tolist() == text["value"].tolist()
+    assert set(parquet["metric"]) >= {"samples_per_second", "global_batch_size"}
 
 
 def test_each_picture_has_its_numbers_beside_it(folder: Path) -> None:
