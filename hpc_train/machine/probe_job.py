@@ -97,14 +97,14 @@ def probe(cluster: Cluster, job: ProbeJob) -> Probed:
         host = os.environ.get("SLURMD_NODENAME")
         own = kinds(cluster, os.environ.get("SLURM_JOB_PARTITION"))
         found = sorted(own, key=lambda kind: all(node.name != host for node in kind.nodes))[:1]
-        step = [f"--jobid={outer}", "--overlap", *([f"--nodelist={host}"] if host else [])]
-        options = [step for _ in found]
+        step = ["srun", f"--jobid={outer}", "--overlap"]
+        options = [[*step, *([f"--nodelist={host}"] if host else [])] for _ in found]
     else:
         found = list(kinds(cluster, job.partition))
         options = [_options(kind, job) for kind in found]
-    whole = ("srun", "--nodes=1", "--ntasks=1", "--input=none")
+    whole = ("--nodes=1", "--ntasks=1", "--input=none")
     asked = [
-        (kind, launch((*whole, *words, "bash", "-c", script), None, environment()))
+        (kind, launch((*words, *whole, "bash", "-c", script), None, environment()))
         for kind, words in zip(found[:MOST], options, strict=False)
     ]
     unread = [
@@ -130,6 +130,7 @@ def probe(cluster: Cluster, job: ProbeJob) -> Probed:
 def _options(kind: NodeKind, job: ProbeJob) -> list[str]:
     node = kind.sample
     return [
+        "srun",
         "--job-name=hpctrain-probe",
         f"--partition={kind.partition}",
         "--exclusive",

@@ -14,15 +14,15 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 395,
-    "lines of modules": 82_978,
-    "modules with a single importer": 77,
+    "modules": 382,
+    "lines of modules": 80_513,
+    "modules with a single importer": 69,
     "per cent of lines that are imports": 6.7,
-    "imports inside functions": 359,
-    "value classes": 473,
-    "lines of tests": 67_760,
-    "test files": 457,
-    "words of docs": 65_340,
+    "imports inside functions": 349,
+    "value classes": 468,
+    "lines of tests": 67_239,
+    "test files": 455,
+    "words of docs": 65_068,
     "lines of templates": 993,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
