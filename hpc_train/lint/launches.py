@@ -190,7 +190,7 @@ _FLAGS = frozenset(
     no-local-rank no-ssh no-ssh-check force-multi quiet debug same-network dynamo-use-dynamic
     """.split()
 )
-_MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun"}
+_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _WHICH = re.compile(r"(?:\$\(|`)\s*(?:which|command -v|type -p)\s+(\w+)\s*(?:\)|`)")
 _LOOPS = ("for", "select", "case", "function", "[", "[[", "echo", "printf", "which", "command")
 
@@ -215,7 +215,6 @@ class LaunchCommand(Value, frozen=True, kw_only=True):
     hides: bool = False
     by_shell: bool = False
     asks: bool = False
-    module: str = ""
 
     @property
     def line(self) -> int:
@@ -322,7 +321,7 @@ def _below(
     values: Values,
 ) -> LaunchCommand:
     flat = flatten(words, values)
-    starter, index, module = _starter(flat)
+    starter, index = _starter(flat)
     flags, hides = (
         _flags(flat[index + 1 :]) if starter not in ("", "python", "mpirun") else ({}, False)
     )
@@ -339,7 +338,6 @@ def _below(
         hides=hides or any(word.text.startswith("$") for word in flat[:index]),
         by_shell=any(_is_shell(command.words, i) for i in range(len(command.words))),
         asks=_asks(starter, flat[index + 1 :]),
-        module=module,
     )
 
 
@@ -393,28 +391,28 @@ def _is_shell(words: Sequence[Word], index: int) -> bool:
     return bool(option) and any(name in SHELLS for name in before)
 
 
-def _starter(words: Sequence[Word]) -> tuple[str, int, str]:
-    """Find the program that starts the ranks: its name, the index of its last word, its module."""
+def _starter(words: Sequence[Word]) -> tuple[str, int]:
+    """Find the program that starts the ranks: its name, and the index of its last word."""
     python = -1
     for index, word in enumerate(words):
         name = word.text.rpartition("/")[2]
         if index and words[index - 1].text in ("--with", "--extra", "--group"):
             continue
         if name in ("torchrun", "deepspeed"):
-            return name, index, ""
+            return name, index
         if name == "accelerate" and words[index + 1 : index + 2]:
-            return name, index + 1, ""
+            return name, index + 1
         if name in MPIRUNS:
-            return "mpirun", index, ""
+            return "mpirun", index
         if word.text in _MODULES and index and words[index - 1].text == "-m":
-            return "torchrun", index, word.text
+            return "torchrun", index
         if re.fullmatch(r"python[\d.]*", name) and python < 0:
             python = index
     texts = [word.text for word in words]
     if python < 0 and texts[:2] == ["uv", "run"]:
         # It starts the file with Python.
         python = next((i for i, text in enumerate(texts[1:]) if text.endswith(".py")), -1)
-    return ("python", python, "") if python >= 0 else ("", 0, "")
+    return ("python", python) if python >= 0 else ("", 0)
 
 
 def _flags(words: Sequence[Word]) -> tuple[dict[str, str | None], bool]:

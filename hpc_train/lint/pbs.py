@@ -35,14 +35,12 @@ class PbsOption(Value, frozen=True, kw_only=True):
 class PbsDirectives(Value, frozen=True, kw_only=True):
     """The options that qsub reads; it refuses lines with `stray` words, and ignores `late` lines.
 
-    `stray` has a line number and the word; `late` and `marked` are line numbers: `marked` continue
-    a line, and begin with `#PBS`, which there begins a comment.
+    `stray` has a line number and the word; `late` has line numbers.
     """
 
     options: tuple[PbsOption, ...]
     stray: tuple[tuple[int, str], ...] = ()
     late: tuple[int, ...] = ()
-    marked: tuple[int, ...] = ()
 
     def all(self, letter: str) -> tuple[PbsOption, ...]:
         """Return the options of a letter, in order."""
@@ -53,14 +51,12 @@ class PbsDirectives(Value, frozen=True, kw_only=True):
         return (self.all(letter) or (None,))[-1]
 
 
-def joined_lines(lines: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def joined_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
     """Join `#PBS` lines that end in a backslash with those after them, as qsub does for the job.
 
-    The lines that were joined to an earlier one are empty. Also return the numbers of those that
-    begin with `#PBS`.
+    The lines that were joined to an earlier one are empty.
     """
     read = list(lines)
-    marked: list[int] = []
     index = 0
     while index < len(read):
         first, line = index, read[index]
@@ -69,10 +65,9 @@ def joined_lines(lines: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[int, ..
         while _MARKER.match(line) and (end := _CONTINUED.search(line)) and index + 1 < len(read):
             index += 1
             line = line[: end.start()] + read[index]
-            marked += [index + 1] if _MARKER.match(read[index]) else []
             read[first], read[index] = line, ""
         index += 1
-    return tuple(read), tuple(marked)
+    return tuple(read)
 
 
 def read_pbs_directives(lines: tuple[str, ...], inner: frozenset[int]) -> PbsDirectives:

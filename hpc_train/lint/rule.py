@@ -19,14 +19,10 @@ LintFabric = Literal["infiniband", "slingshot", "efa", "ethernet"]
 
 
 class LintContext(Value, frozen=True, kw_only=True):
-    """A site and versions; `hcas` is the number of InfiniBand devices of a node.
-
-    `answer` is what Slurm says of the script, if it was asked.
-    """
+    """A site and versions; `answer` is what Slurm says of the script, if it was asked."""
 
     site: SiteProfile | None = None
     fabric: LintFabric | None = None
-    hcas: int | None = None
     nccl: Version | None = None
     openmpi: Version | None = None
     slurm: Version | None = None

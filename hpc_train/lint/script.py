@@ -106,12 +106,12 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
 
     The site's profile may declare further options of sbatch and srun.
     """
-    lines, marked = joined_lines(tuple(line.rstrip("\r") for line in text.split("\n")))
+    lines = joined_lines(tuple(line.rstrip("\r") for line in text.split("\n")))
     shell = _OTHER.match(lines[0]) is None
     read = read_commands("\n".join(lines) if shell else "")
     inner = frozenset(inner_lines(read) if shell else lines_of_strings(lines))
     directives = read_directives(lines, with_plugins(sbatch_grammar(), site), inner)
-    pbs = read_pbs_request(replace(read_pbs_directives(lines, inner), marked=marked))
+    pbs = read_pbs_request(read_pbs_directives(lines, inner))
     asked = asked_of(directives)
     if pbs is not None and not directives:
         # A job of PBS has no options of sbatch.

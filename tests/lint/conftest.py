@@ -158,7 +158,6 @@ def context_of(words: list[str]) -> LintContext:
     sites["choice"] = CHOICE
     return LintContext(
         site=next((site(data) for word, data in sites.items() if word in given), None),
-        hcas=int(given["hcas"]) if "hcas" in given else None,
         nccl=Version.parse(given["nccl"]) if "nccl" in given else None,
         openmpi=Version.parse(given["openmpi"]) if "openmpi" in given else None,
         slurm=Version.parse(given["slurm"]) if "slurm" in given else None,

@@ -157,25 +157,6 @@ def signal_not_to_batch(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT421",
-    "warning",
-    "job that cancels itself",
-    why="`scancel` of the own job in a trap makes its state CANCELLED, also after a training that "
-    "succeeded: --dependency=afterok jobs do not start.",
-    advice="leave it out: the job ends with its script",
-)
-def cancels_itself(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    for trap in script.runs("trap")[:20] if "scancel" in script.text else ():
-        action = trap.words[1].text if len(trap.words) > 2 else ""
-        for command in action_commands(action, script):
-            own = re.search(r"\$\{?SLURM_JOB_?ID", " ".join(word.text for word in command.words))
-            at_exit = any(word.text in ("EXIT", "0") for word in trap.words[2:])
-            if command.program == "scancel" and own and at_exit:
-                yield RuleHit(trap.line, "the job ends CANCELLED, not COMPLETED")
-
-
-@rule(
     "HT405",
     "warning",
     "requeue of a whole job array",

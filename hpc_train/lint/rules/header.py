@@ -5,13 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 from hpc_train.base.finding import Severity
-from hpc_train.base.shell import Command
 from hpc_train.lint.directives import MARKER, is_template_line
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
-from hpc_train.lint.script import JobScript, rank_launches
+from hpc_train.lint.script import JobScript
 
 _LIKE_MARKER = re.compile(r"^(\s*)(#+)([ \t]*)([A-Za-z]{5,8})(?=[\s-])(.*)$")
 _DASHES = re.compile(r"(?<=\s)-?[\u2010-\u2015\u2212]+-?(?=[A-Za-z])")
@@ -153,24 +151,6 @@ def not_checked(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(line, f"this is a script of {name}, whose directives hpctrain does not check")
 
 
-@rule(
-    "HT026",
-    "warning",
-    "text of --wrap expanded where sbatch is called",
-    why="In double quotes the shell that calls sbatch expands $(hostname) and variables of Slurm: "
-    "they are those of the login node, or empty.",
-    advice="write single quotes: sbatch --wrap='…'",
-)
-def expanded_outside(subject: Subject) -> Iterator[RuleHit]:
-    for command in subject.script.runs("sbatch") if not subject.script.asked.batch else ():
-        for before, word in pairwise(command.words):
-            raw = word.raw.removeprefix("--wrap=")
-            names = [name for name in word.expanded if name.startswith("SLURM_")]
-            names += ["(hostname)"] if re.search(r"\$\(hostname|`hostname", raw) else []
-            if names and raw[:1] != "'" and "--wrap" in (before.text, word.text[:6]):
-                yield RuleHit(word.line, f"${names[0]} expands where sbatch is called")
-
-
 @fixable
 @rule(
     "HT005",
@@ -234,21 +214,6 @@ def typographic(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT008",
-    "info",
-    "text that is not UTF-8",
-    why="bash runs such a script, but logs, reports and editors show wrong characters, and a path "
-    "that contains them is not found.",
-    advice="convert the file: iconv -f latin1 -t utf-8",
-)
-def not_utf8(subject: Subject) -> Iterator[RuleHit]:
-    for number, line in enumerate(subject.script.lines, 1):
-        if any("\udc80" <= letter <= "\udcff" for letter in line):
-            yield RuleHit(number, "a byte on this line is not UTF-8")
-            return
-
-
-@rule(
     "HT009",
     "error",
     "unterminated quote, parenthesis or here-document",
@@ -261,96 +226,9 @@ def unclosed(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(found.line, f"{found.opening} is never closed")
 
 
-_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
-_CUT = re.compile(r"(?<!\\)(?:\\\\)*\\[ \t]+(#.*)?$")
-# A blank is no argument of these.
-_STARTERS = frozenset("srun mpirun mpiexec torchrun python python3 accelerate deepspeed".split())
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-@fixable
-@rule(
-    "HT415",
-    "error",
-    "whitespace after a backslash at the end of a line",
-    why="The backslash then protects the whitespace instead of the line's end: the command ends "
-    "here, and the next line runs as a command of its own.",
-    advice="remove the whitespace after the backslash",
-)
-def blank_behind_backslash(subject: Subject) -> Iterator[RuleHit]:
-    lines = subject.script.lines
-    for command in (*subject.script.commands, *subject.script.task_commands):
-        number = command.last_line
-        cut = _CUT.search(lines[number - 1]) if 0 < number < len(lines) else None
-        if cut is None or not command.words[-1:] or not _continues(command, lines):
-            continue
-        # A # directly behind the blank that the backslash protects begins no comment.
-        before_hash = any(w.line == number and re.match(r"\\[ \t]#", w.raw) for w in command.words)
-        if before_hash or command.words[-1].raw.endswith(("\\ ", "\\\t")):
-            line = lines[number - 1]
-            edit = None if cut[1] else Edit(line=number, before=line, after=line.rstrip())
-            what = "a comment" if cut[1] else "whitespace"
-            message = f"{what} after the backslash: line {number + 1} is a command of its own"
-            yield RuleHit(number, message, edit=edit)
-
-
-def _continues(command: Command, lines: tuple[str, ...]) -> bool:
-    """Whether the next line looks like the rest of a command: an option, or further indented."""
-    following = lines[command.last_line]
-    text = following.strip()
-    deeper = _indent(following) > _indent(lines[command.line - 1])
-    rest = deeper or text.startswith("-") or command.program in _STARTERS
-    return bool(text) and not text.startswith("#") and rest
-
-
-@rule(
-    "HT416",
-    "error",
-    "comment inside a continued command",
-    why="A comment ends at its line's end, also with a backslash there, and so does the command: "
-    "the lines below the comment run as a command of their own.",
-    advice="move the comment above the command, and delete the option that is not wanted",
-)
-def comment_inside(subject: Subject) -> Iterator[RuleHit]:
-    lines = subject.script.lines
-    for command in (*subject.script.commands, *subject.script.task_commands):
-        first = command.line - 1
-        comment = first - 1
-        while comment >= 0 and lines[comment].lstrip().startswith("#"):
-            comment -= 1
-        if comment < 0 or comment == first - 1 or not _CONTINUED.search(lines[comment]):
-            continue
-        if lines[comment].lstrip().startswith("#") or not _is_rest(command, lines, comment + 1):
-            continue
-        message = f"the command ends here: line {command.line} is a command of its own"
-        yield RuleHit(comment + 2, message)
-
-
-def _is_rest(command: Command, lines: tuple[str, ...], comment: int) -> bool:
-    """Whether a command below a comment is meant to belong to the command above it."""
-    program = command.words[0].text if command.words else ""
-    text = lines[command.line - 1]
-    if not text.lstrip().startswith(program or " "):
-        return False
-    if program.startswith("-"):
-        return True
-    number = comment - 1
-    while number > 0 and _CONTINUED.search(lines[number - 1]):
-        number -= 1
-    begin = lines[number]
-    aligned = _indent(text) == _indent(lines[comment]) > _indent(begin)
-    starts = begin.split()[:1] == ["srun"] and _indent(text) > _indent(begin)
-    return starts or (aligned and bool(_CONTINUED.search(lines[comment])))
-
-
 _JOB_ID = re.compile(r"(?<!%)%\d{0,3}[jAJ]")
 # `7`, `7-7`, `7%1`
 _ONE_ELEMENT = re.compile(r"(\d{1,9})(?:-\1)?(?:[:%]\d{1,9})*")
-_SERVERS = ("jupyter", "jupyter-lab", "jupyter-notebook", "jupyterhub-singleuser", "code-server")
-_NO_SERVERS = ("echo", "printf", "pip", "conda", "mamba", "module", "which", "pkill", "")
 
 
 @rule(
@@ -396,17 +274,6 @@ def array_log(subject: Subject) -> Iterator[RuleHit]:
                 yield RuleHit(asked.line(name), f"--{name}={value} has no %a")
 
 
-def _is_notebook(script: JobScript) -> bool:
-    """Whether the job is a notebook server: the address and token of an earlier one are stale."""
-    served = (
-        word.text.rpartition("/")[2]
-        for command in (*script.commands, *script.task_commands)
-        if command.program not in _NO_SERVERS
-        for word in command.words
-    )
-    return any(name in _SERVERS for name in served) and not any(rank_launches(script))
-
-
 @rule(
     "HT112",
     "warning",
@@ -417,10 +284,7 @@ def _is_notebook(script: JobScript) -> bool:
 def requeue_truncates(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     asked = script.asked
-    if asked.has("open-mode") or asked.value("output") == "/dev/null" or _is_notebook(script):
-        return
-    # Each component of a heterogeneous job has its own.
-    if any(option.name == "open-mode" for one in script.live_directives for option in one.options):
+    if asked.has("open-mode") or asked.value("output") == "/dev/null":
         return
     if asked.has("requeue"):
         yield RuleHit(asked.line("requeue"), "--requeue erases the log of each attempt")

@@ -22,7 +22,6 @@ _OTHER_OPTION = re.compile(
 )
 _STARTED = re.compile(r"(?:.{0,200}/)?(?:python[\d.]{0,9}|bash|sh|torchrun)")
 _HOSTS = re.compile(r"oversubscribe|(?:^| )--?(?:hostfile|machinefile|host|H)\b", re.IGNORECASE)
-_GONE = re.compile(r"^(yalla|mxm|psm)$")
 
 
 def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
@@ -45,23 +44,6 @@ def _is_open_mpi(subject: Subject) -> bool:
     return subject.context.openmpi is not None or _OPEN_MPI.search(subject.script.text) is not None
 
 
-def _mca(subject: Subject) -> Iterator[tuple[int, str, str]]:
-    """Yield line, parameter and value of each MCA setting: on the command line or as a variable."""
-    for launch, texts in _mpiruns(subject):
-        for index, text in enumerate(texts[:-2]):
-            if text in ("--mca", "-mca", "--gmca", "--prtemca"):
-                yield launch.words[index].line, texts[index + 1], texts[index + 2]
-    for found in subject.script.assignments:
-        if found.name.startswith("OMPI_MCA_"):
-            yield found.line, found.name.removeprefix("OMPI_MCA_"), found.value
-
-
-def _on_five(subject: Subject) -> tuple[bool, Severity | None]:
-    """Whether a rule on Open MPI 5 applies, and with which severity."""
-    version = subject.context.openmpi
-    return not older(version, "5"), None if version else "info"
-
-
 @rule(
     "HT601",
     "warning",
@@ -71,13 +53,11 @@ def _on_five(subject: Subject) -> tuple[bool, Severity | None]:
     advice="write mpirun --map-by ppr:N:node --bind-to none (or --map-by ppr:N:node:PE=CORES)",
 )
 def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
-    policy = ("hwloc_base_binding_policy", "rmaps_base_mapping_policy")
-    known = any(name in policy for _, name, _ in _mca(subject))
-    if known or any(f.name.startswith("PRTE_MCA_") for f in subject.script.assignments):
+    script, asked = subject.script, subject.script.asked
+    if re.search(r"hwloc_base_binding_policy|rmaps_base_mapping_policy|PRTE_MCA_", script.text):
         return
     for launch, texts in _mpiruns(subject):
         # A rank with one core loses nothing by its binding.
-        asked = subject.script.asked
         threads = asked.has("exclusive", "cpus-per-gpu") or (asked.cpus_per_task or 1) > 1
         if not threads and (launch.starter == "" or asked.batch):
             continue
@@ -91,56 +71,6 @@ def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT602",
-    "warning",
-    "openib in Open MPI 5",
-    why="Open MPI 5 has no openib component; UCX is the default, and `btl ^openib` has no effect.",
-    advice="leave it out; to require UCX write --mca pml ucx",
-)
-def openib(subject: Subject) -> Iterator[RuleHit]:
-    applies, severity = _on_five(subject)
-    for line, name, value in _mca(subject):
-        gone = (name == "btl" and "openib" in value) or name.startswith("btl_openib_")
-        if applies and gone:
-            yield RuleHit(line, f"{name} {value}: Open MPI 5 has no openib", severity=severity)
-
-
-@rule(
-    "HT603",
-    "error",
-    "TCP interfaces both included and excluded",
-    why="btl_tcp_if_include and btl_tcp_if_exclude exclude each other; Open MPI then drops TCP.",
-    advice="keep btl_tcp_if_include",
-)
-def tcp_include_and_exclude(subject: Subject) -> Iterator[RuleHit]:
-    for layer in ("btl", "oob"):
-        lines = {name: line for line, name, _ in _mca(subject)}
-        pair = [lines.get(f"{layer}_tcp_if_{kind}") for kind in ("include", "exclude")]
-        if pair[0] and pair[1]:
-            message = f"{layer}_tcp_if_include and {layer}_tcp_if_exclude"
-            yield RuleHit(max(pair[0], pair[1]), message)
-
-
-@rule(
-    "HT604",
-    "warning",
-    "parameters that Open MPI 5 removed",
-    why="Open MPI 5 uses PRRTE instead of ORTE: orte_… and oob_… parameters, mxm, yalla and psm "
-    "were removed, and unknown parameters are ignored.",
-    advice="use the parameter's successor: PRTE_MCA_…, or --prtemca on the command line",
-)
-def gone_in_five(subject: Subject) -> Iterator[RuleHit]:
-    applies, severity = _on_five(subject)
-    for line, name, value in _mca(subject):
-        old = name.startswith(("orte_", "oob_")) or any(
-            _GONE.match(part) for part in re.split(r"[,^]", value) if name in ("pml", "mtl")
-        )
-        if applies and old:
-            message = f"Open MPI 5 has no parameter {name} {value}".rstrip()
-            yield RuleHit(line, message, severity=severity)
-
-
-@rule(
     "HT606",
     "error",
     "mpirun with more ranks than tasks",
@@ -150,39 +80,13 @@ def gone_in_five(subject: Subject) -> Iterator[RuleHit]:
 def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     for launch, texts in _mpiruns(subject):
-        for index, text in enumerate(texts[:-1]):
-            if text not in ("-np", "-n", "-c", "--np"):
-                continue
-            wanted = script.values.number(texts[index + 1])
-            slots = script.asked.tasks if script.asked.batch else None
-            if wanted and slots and wanted > slots and not _HOSTS.search(" ".join(texts)):
-                message = f"-np {wanted}, but the job has {slots} task{'s' * (slots > 1)}"
-                # Another MPI starts them, and they share the cores.
-                severity: Severity | None = None if _is_open_mpi(subject) else "warning"
-                yield RuleHit(launch.line, message, severity=severity)
-            break
-
-
-@rule(
-    "HT609",
-    "info",
-    "MPI over TCP",
-    why="The components ob1 and tcp send over Ethernet, also where the nodes have InfiniBand: ten "
-    "times slower, or more. A warning where the site or the script names InfiniBand.",
-    advice="leave it out, or write --mca pml ucx",
-)
-def over_tcp(subject: Subject) -> Iterator[RuleHit]:
-    fast = subject.context.fabric == "infiniband" or re.search(
-        r"NCCL_IB_(?!DISABLE)|mlx5_|infiniband", subject.script.text, re.IGNORECASE
-    )
-    severity: Severity | None = "warning" if fast else None
-    if subject.script.asked.nodes == 1:
-        return
-    for line, name, value in _mca(subject):
-        tcp = name == "btl" and value[:1] != "^" and "tcp" in value.split(",")
-        if tcp or (name, value) == ("pml", "ob1"):
-            yield RuleHit(line, f"{name} {value} selects TCP", severity=severity)
-            return
+        wanted = ranks_wanted(texts, script)
+        slots = script.asked.tasks if script.asked.batch else None
+        if wanted and slots and wanted > slots and not _HOSTS.search(" ".join(texts)):
+            message = f"-np {wanted}, but the job has {slots} task{'s' * (slots > 1)}"
+            # Another MPI starts them, and they share the cores.
+            severity: Severity | None = None if _is_open_mpi(subject) else "warning"
+            yield RuleHit(launch.line, message, severity=severity)
 
 
 @rule(
@@ -223,7 +127,7 @@ def fewer_than_tasks(subject: Subject) -> Iterator[RuleHit]:
     texts = runs[0].texts
     if runs[0].starter != "python" or any(t.startswith(_PLACED) or t in _PLACED_TOO for t in texts):
         return
-    wanted = _wanted(texts, script)
+    wanted = ranks_wanted(texts, script)
     if wanted is not None and 1 < wanted < tasks and wanted != script.asked.nodes:
         message = f"-np {wanted}, but the job has {tasks} tasks"
         gpus, nodes = script.asked.gpus_per_node, script.asked.nodes
@@ -235,10 +139,10 @@ def fewer_than_tasks(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(runs[0].line, message, severity="info")
 
 
-def _wanted(texts: list[str], script: JobScript) -> int | None:
-    for index, text in enumerate(texts[:-1]):
-        if text in ("-np", "-n", "--np", "-c"):
-            return script.values.number(texts[index + 1])
-        if not text.startswith("-") and index == 0:
-            return None
+def ranks_wanted(texts: list[str], script: JobScript) -> int | None:
+    """Return how many ranks an mpirun starts, if its arguments say it."""
+    for text, following in pairwise([*texts, ""]):
+        name, equals, value = text.partition("=")
+        if name in ("-np", "-n", "--np", "--n", "-c"):
+            return script.values.number(value if equals else following)
     return None

@@ -36,26 +36,6 @@ def gid_index(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT521",
-    "info",
-    "NCCL_IB_HCA without =",
-    why="The names are prefixes: on a node with more than ten devices mlx5_1 also matches mlx5_10, "
-    "mlx5_11 and so on.",
-    advice="write NCCL_IB_HCA==mlx5_1,… (the second = requests exact matches)",
-)
-def hca_prefix(subject: Subject) -> Iterator[RuleHit]:
-    hcas = subject.context.hcas
-    for found in subject.script.exported_values("NCCL_IB_HCA"):
-        names = found.value.lstrip("^").split(",")
-        short = [name for name in names if re.fullmatch(r"^[a-z]+\d*_[1-9](:\d+)?", name)]
-        if found.value.lstrip("^").startswith("=") or not short or (hcas and hcas < 11):
-            continue
-        counted = f"; this site's nodes have {hcas} devices" if hcas else ""
-        message = f"{short[0]} is a prefix of {short[0].partition(':')[0]}0{counted}"
-        yield RuleHit(found.line, message, severity="warning" if hcas else None)
-
-
-@rule(
     "HT522",
     "warning",
     "InfiniBand timeout or retry out of range",
@@ -145,60 +125,6 @@ def _by_libfabric(script: JobScript) -> bool:
     )
 
 
-_OBSOLETE = {
-    "RDMAV_FORK_SAFE": "for kernels before 5.13",
-    "FI_EFA_FORK_SAFE": "for kernels before 5.13",
-    "FI_EFA_USE_DEVICE_RDMA": "for libfabric before 1.18",
-    "FI_EFA_SET_CUDA_SYNC_MEMOPS": "for old versions of aws-ofi-nccl",
-}
-
-
-@rule(
-    "HT620",
-    "info",
-    "UCX_TLS=tcp",
-    why="MPI then uses TCP only, not InfiniBand.",
-    advice="leave UCX_TLS out; UCX selects InfiniBand by default",
-)
-def ucx_tcp(subject: Subject) -> Iterator[RuleHit]:
-    infiniband = subject.context.fabric == "infiniband"
-    evidence = infiniband or any(
-        found.name.startswith("NCCL_IB_") and found.name != "NCCL_IB_DISABLE"
-        for found in subject.script.assignments
-    )
-    for found in subject.script.settings("UCX_TLS"):
-        kinds = set(found.value.split(","))
-        if "tcp" in kinds and kinds <= {"tcp", "self", "sm", "cuda", "cuda_copy", "cuda_ipc"}:
-            where = " although the nodes have InfiniBand" if evidence else ""
-            yield RuleHit(
-                found.line,
-                f"UCX_TLS={found.value} selects TCP only{where}",
-                severity="warning" if evidence else None,
-            )
-
-
-@rule(
-    "HT621",
-    "info",
-    "UCX_TLS without GPU memory",
-    why="A list in UCX_TLS is complete: without cuda (or rocm) MPI cannot send from GPU memory: "
-    "such a call fails or crashes.",
-    advice="add cuda (or rocm) to the list, or leave UCX_TLS out",
-)
-def ucx_without_gpu(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    for found in script.settings("UCX_TLS"):
-        value = found.value
-        if (
-            script.asked.gpus
-            and found.literal
-            and value not in ("all", "")
-            and not value.startswith("^")
-        ):
-            if not re.search(r"cuda|rocm|gpu", value):
-                yield RuleHit(found.line, f"UCX_TLS={value} has no transport for GPU memory")
-
-
 @rule(
     "HT622",
     "info",
@@ -234,18 +160,6 @@ def alt_read(subject: Subject) -> Iterator[RuleHit]:
         if found.value == "alt_read":
             message = "FI_CXI_RDZV_PROTO=alt_read without --network=disable_rdzv_get"
             yield RuleHit(found.line, message)
-
-
-@rule(
-    "HT624",
-    "info",
-    "workaround that is no longer needed",
-    why="It was needed with old kernels or libraries; today it has no effect, or costs speed.",
-    advice="leave it out",
-)
-def obsolete(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.settings(*_OBSOLETE):
-        yield RuleHit(found.line, f"{found.name} is {_OBSOLETE[found.name]}")
 
 
 @rule(
@@ -314,20 +228,6 @@ def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT525",
-    "info",
-    "NCCL level as a number",
-    why="The numbers of NCCL_NET_GDR_LEVEL and NCCL_P2P_LEVEL have changed their meaning between "
-    "versions; the names have not.",
-    advice="write the name: LOC, PIX, PXB, PHB or SYS (NVL for P2P)",
-)
-def level_as_number(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.exported_values("NCCL_NET_GDR_LEVEL", "NCCL_P2P_LEVEL"):
-        if found.value.isdigit():
-            yield RuleHit(found.line, f"{found.name}={found.value} is a number")
-
-
-@rule(
     "HT531",
     "warning",
     "value that NCCL does not accept",
@@ -356,21 +256,3 @@ def debug_file(subject: Subject) -> Iterator[RuleHit]:
         ranked = "%p" in found.value or "PROCID" in found.value or "RANK" in found.value
         if found.exported and found.value and not ranked and not found.value.startswith("/dev/"):
             yield RuleHit(found.line, f"NCCL_DEBUG_FILE={found.value} has no %p")
-
-
-@rule(
-    "HT533",
-    "info",
-    "ulimit -s unlimited",
-    why="With an unlimited stack, NCCL before 2.28 gives its helper threads 2 MiB only, "
-    "which can crash the initialization of multi-node NVLink.",
-    advice="leave it out, or ulimit -s 8192",
-)
-def unlimited_stack(subject: Subject) -> Iterator[RuleHit]:
-    version = subject.context.nccl
-    for command in subject.script.runs("ulimit"):
-        texts = [word.text for word in command.words]
-        stack = any(re.fullmatch(r"-[SH]*s[SH]*", text) for text in texts)
-        if stack and "unlimited" in texts and (version is None or older(version, "2.28")):
-            message = f"with it, threads of NCCL {version or 'before 2.28'} have a small stack"
-            yield RuleHit(command.line, message, severity="warning" if version else None)

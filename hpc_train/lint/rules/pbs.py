@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 from hpc_train.base.errors import nearest
 from hpc_train.base.finding import Severity
 from hpc_train.lint.directives import MARKER, is_placeholder
 from hpc_train.lint.pbs import CHUNK_RESOURCES, WITH_VALUE, PbsRequest, walltime_seconds
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.mpi import OTHER_MPI
-from hpc_train.lint.script import JobScript
+from hpc_train.lint.rules.mpi import OTHER_MPI, ranks_wanted
 
 # Options of sbatch and of Torque -> what qsub of PBS has.
 _MEANT = {
@@ -61,20 +60,6 @@ def late_directive(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
     for line in request.directives.late if request else ():
         yield RuleHit(line, "qsub does not read this line")
-
-
-@rule(
-    "HT928",
-    "warning",
-    "#PBS in a line that continues one",
-    why="qsub joins a line that ends in a backslash with the next one as it is, and takes its #PBS "
-    "for a comment: it reads no option after it.",
-    advice="remove the backslash, so that each is a line of its own",
-)
-def marked_continuation(subject: Subject) -> Iterator[RuleHit]:
-    request = subject.script.pbs
-    for line in request.directives.marked if request else ():
-        yield RuleHit(line, "this line continues one, and qsub does not read it")
 
 
 @rule(
@@ -257,7 +242,6 @@ _OWN_SLOTS = re.compile(r"oversubscribe|overload|ppr:|(?:^| )--?(?:host|H|nperno
 _PROGRAMS = ("python", "bash", "sh", "torchrun", "accelerate", "./", "../", "/")
 # A near miss of #PBS, before an option.
 _LIKE_MARKER = re.compile(r"([ \t]{0,20}#[ \t]{0,4}PBS)[ \t]{1,20}-{1,2}[A-Za-z]", re.IGNORECASE)
-_RANKS = ("-n", "-np", "--np", "--n")
 
 
 @rule(
@@ -317,21 +301,6 @@ def no_change_of_folder(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT911",
-    "info",
-    "-V passes the whole environment",
-    why="The job then depends on the shell that submits it, and every variable can be read with "
-    "qstat; some values make its JSON unreadable.",
-    advice="load modules and set variables in the script; pass single ones with -v NAME",
-)
-def whole_environment(subject: Subject) -> Iterator[RuleHit]:
-    request = subject.script.pbs
-    option = request.directives.last("V") if request else None
-    if option is not None:
-        yield RuleHit(option.line, "the job gets all variables of the shell")
-
-
-@rule(
     "HT912",
     "warning",
     "#SBATCH and #PBS in one script",
@@ -387,7 +356,7 @@ def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
             continue
         # The words of mpirun before the program that it starts.
         texts = list(takewhile(lambda text: not text.startswith(_PROGRAMS), launch.texts))
-        ranks, slots = _number(script, texts, _RANKS), request.ranks
+        ranks, slots = ranks_wanted(texts, script), request.ranks
         if ranks is None or slots is None or _OWN_SLOTS.search(" ".join(texts)):
             continue
         named = _OPEN_MPI.search(script.text)
@@ -397,14 +366,6 @@ def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
             message = f"{ranks} ranks, but the request has {found}"
             message += "" if named else ", and Open MPI starts no more"
             yield RuleHit(launch.line, message, severity=None if named else "warning")
-
-
-def _number(script: JobScript, texts: list[str], names: tuple[str, ...]) -> int | None:
-    for word, following in pairwise([*texts, ""]):
-        name, sign, value = word.partition("=")
-        if name in names:
-            return script.values.number(value if sign else following)
-    return None
 
 
 @rule(

@@ -184,33 +184,6 @@ def gpus_of_unknown_tasks(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(asked.line("gpus-per-task"), message)
 
 
-@rule(
-    "HT121",
-    "warning",
-    "component of a heterogeneous job",
-    why="srun without --het-group starts in component 0 only, and SLURM_JOB_NODELIST has the nodes "
-    "of that component: those of the others are in SLURM_JOB_NODELIST_HET_GROUP_N.",
-    advice="write srun --het-group=N, and take the first host from SLURM_JOB_NODELIST_HET_GROUP_N",
-)
-def component(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    gpus = {d.group for d in script.live_directives for o in d.options if o.name in _FOR_GPUS}
-    if not gpus or 0 in gpus:
-        return
-    steps = [launch for launch in rank_launches(script) if launch.outer == "srun"]
-    for launch in steps:
-        if not launch.option("het-group"):
-            yield RuleHit(launch.line, "this step runs in component 0, which has no GPUs")
-    groups = [option.value for one in steps if (option := one.option("het-group"))]
-    for found in script.settings("MASTER_ADDR"):
-        if groups and re.search(r"SLURM_(?:JOB_)?NODELIST\b", found.value) and "0" not in groups:
-            message = f"MASTER_ADDR is in component 0, the ranks are in {groups[0]}"
-            yield RuleHit(found.line, message)
-
-
-_FOR_GPUS = ("gpus", "gres", "gpus-per-node", "gpus-per-task")
-
-
 def _srun_ranks(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     """Yield the launches of python by srun with the tasks and the GPUs of a node."""
     asked = subject.script.asked

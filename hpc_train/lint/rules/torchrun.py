@@ -257,20 +257,6 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT228",
-    "info",
-    "torch.distributed.launch",
-    why="It is deprecated in favour of torchrun, and passes --local-rank to the program "
-    "instead of setting LOCAL_RANK, unless --use-env is given.",
-    advice="write torchrun (python -m torch.distributed.run)",
-)
-def old_launcher(subject: Subject) -> Iterator[RuleHit]:
-    for launch in torchruns(subject.script):
-        if launch.module == "torch.distributed.launch":
-            yield RuleHit(launch.starter_line, "torch.distributed.launch is deprecated")
-
-
-@rule(
     "HT229",
     "info",
     "OMP_NUM_THREADS left to torchrun",
@@ -326,36 +312,6 @@ def list_as_number(subject: Subject) -> Iterator[RuleHit]:
                 example = script.asked.value(option) if option else _LISTS[name]
                 message = f"--{flag}: ${name} is a list or has a type, such as {example!r}"
                 yield RuleHit(launch.starter_line, message)
-
-
-_CONF = frozenset(
-    """
-    join_timeout last_call_timeout close_timeout heartbeat_timeout keep_alive_interval
-    keep_alive_max_attempt read_timeout is_host store_type
-    """.split()
-)
-
-
-@rule(
-    "HT235",
-    "warning",
-    "key of --rdzv-conf that c10d does not read",
-    why="The backend c10d reads join_timeout, last_call_timeout, close_timeout, read_timeout, "
-    "keep_alive_interval, keep_alive_max_attempt, is_host and store_type (torch 2.13); other keys "
-    "have no effect. With is_host=1 on every node, every node is a host of the store.",
-    advice="write --rdzv-conf=join_timeout=900, or leave it out",
-)
-def rendezvous_conf(subject: Subject) -> Iterator[RuleHit]:
-    for launch in torchruns(subject.script):
-        pairs = [one.partition("=") for one in (launch.flags.get("rdzv-conf") or "").split(",")]
-        several = (nodes_of(launch, subject.script) or 1) > 1 and launch.outer == "srun"
-        for key, _, value in pairs if launch.flags.get("rdzv-backend") == "c10d" else ():
-            if key.isidentifier() and key not in _CONF:
-                message = f"c10d does not read {key}, so the default stays"
-                yield RuleHit(launch.starter_line, message)
-            elif key == "is_host" and value.lower() in ("1", "true", "t", "y", "yes") and several:
-                message = f"is_host={value} makes every node a host of the store"
-                yield RuleHit(launch.starter_line, message, severity="error")
 
 
 @rule(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hpc_train.base.shell import Command, depends, repeats
+from hpc_train.base.shell import depends
 from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
 from hpc_train.lint.launches import Assignment
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
@@ -21,29 +21,17 @@ _READ_BY_RANKS = re.compile(
     r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
     r"WORLD_SIZE|PYTHONUNBUFFERED"
 )
-_DEBUG: dict[str, tuple[str, str]] = {
-    "CUDA_LAUNCH_BLOCKING": (r"1", "makes every kernel launch synchronous"),
+_DEBUG = {
+    "CUDA_LAUNCH_BLOCKING": ("1", "makes every kernel launch synchronous"),
     "TORCH_DISTRIBUTED_DEBUG": (
-        r"DETAIL",
+        "DETAIL",
         "checks the consistency of every collective among all ranks",
     ),
-    "TORCH_NCCL_BLOCKING_WAIT": (r"1", "makes the host wait for every collective"),
-    "PYTORCH_NO_CUDA_MEMORY_CACHING": (r"1", "allocates every tensor from the driver"),
-    "AUTOGRAD_ANOMALY": (r"1", "keeps a traceback of every operation"),
-    "NCCL_CHECK_POINTERS": (r"1", "checks every pointer of every collective"),
-    "TORCH_CPP_LOG_LEVEL": (r"INFO", "prints many lines"),
-    "FI_LOG_LEVEL": (r"info|debug|trace", "prints many lines"),
-    "UCX_LOG_LEVEL": (r"info|debug|trace|req|data|poll", "prints many lines"),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": ("1", "allocates every tensor from the driver"),
+    "AUTOGRAD_ANOMALY": ("1", "keeps a traceback of every operation"),
+    "NCCL_CHECK_POINTERS": ("1", "checks every pointer of every collective"),
 }
 _USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
-# A number, a quoted text without variables, the output of a command.
-_NO_PROGRAM = re.compile(r"^(?:[\d.,]+$|'[^'$]*'$|\"[^\"$`]*\"$|\"?\$\(|\"?`)")
-_ON_CPU = re.compile(
-    r"(?:^|\s)(?:[\w.-]{0,40}(?:device|accelerator)[= ]cpu|--(?:cpu|no[-_]cuda|use[-_]cpu))(?=\s|$)"
-)
-_PROGRAMS = ("grep", "egrep", "fgrep", "rg", "echo", "printf", "tr", "cut", "sed", "awk")
-# The others cost no time, or may be intended.
-_LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL", "TORCH_NCCL_BLOCKING_WAIT")
 
 
 @rule(
@@ -172,42 +160,6 @@ def unquoted_blank(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT412",
-    "error",
-    "whitespace around = in an assignment",
-    why="In a shell `NAME = value` runs a program named NAME, and `export NAME = value` fails.",
-    advice="write NAME=value without whitespace",
-)
-def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
-    for command in subject.script.commands:
-        texts = [word.text for word in command.words]
-        start = 1 if texts[:1] == ["export"] else 0
-        name, value = (*(word.raw for word in command.words[start : start + 2]), "", "")[:2]
-        # `=text` is an argument of some programs.
-        alone = len(command.words) == 2 and name not in _PROGRAMS
-        variable = name.isidentifier() and (start == 1 or name.isupper() or alone)
-        if texts[start + 1 : start + 2] == ["="] and re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
-            yield RuleHit(command.line, f"{name} = … sets nothing")
-        elif variable and re.match(r"=[^=~]", value):
-            yield RuleHit(command.line, f"{name} {value} sets nothing")
-        for name in _cut_off(command):
-            yield RuleHit(command.line, f"{name}= … sets {name} to nothing")
-
-
-def _cut_off(command: Command) -> Iterator[str]:
-    """Yield the names in `NAME= value`; in `NAME= PROGRAM …` the value is empty on purpose."""
-    if command.program == "export":
-        for word, following in pairwise(command.words):
-            another = following.raw.partition("=")[0].isidentifier()
-            if word.raw.endswith("=") and not another:
-                yield word.text[:-1]
-    elif len(command.words) == 1 and command.assignments:
-        last, value = command.assignments[-1], command.words[0]
-        if last.raw.endswith("=") and last.line == value.line and _NO_PROGRAM.match(value.raw):
-            yield last.text[:-1]
-
-
-@rule(
     "HT413",
     "warning",
     "variable that is not exported",
@@ -232,59 +184,11 @@ def not_exported(subject: Subject) -> Iterator[RuleHit]:
     "HT414",
     "warning",
     "debug setting left on",
-    why="Debug settings slow every step, or fill the logs.",
+    why="Debug settings slow every step.",
     advice="remove it when the fault is found",
 )
 def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
-    texts = [" ".join(w.text for w in one.words) for one in rank_launches(subject.script)]
-    on_cpu = bool(texts) and all(map(_ON_CPU.search, texts))
-    for found in subject.script.assignments:
-        pattern, effect = _DEBUG.get(found.name, ("", ""))
-        if found.name == "CUDA_LAUNCH_BLOCKING" and on_cpu:
-            continue
-        if pattern and found.exported and re.fullmatch(pattern, found.value, re.IGNORECASE):
-            yield RuleHit(
-                found.line,
-                f"{found.name}={found.value} {effect}",
-                severity="info" if found.name in _LOUD else None,
-            )
-
-
-_EXPORTS_READ_BY_RANKS = re.compile(
-    r"(?:NCCL|RCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|GLOO|HF|WANDB|CUDA|HSA)_\w+|"
-    r"MASTER_(?:ADDR|PORT)|WORLD_SIZE|PYTHONPATH|PYTHONUNBUFFERED|LD_LIBRARY_PATH"
-)
-_QUIET = ("", "export", "echo", "date", "wait", "exit", "printf", "fi", "done", "}", "true", "set")
-_FUNCTION = re.compile(
-    r"^[ \t]{0,40}(?:function[ \t]|[\w-]{1,80}[ \t]{0,9}\([ \t]{0,9}\))", re.MULTILINE
-)
-
-
-@rule(
-    "HT417",
-    "error",
-    "variable set after the launch",
-    why="A program has the variables that were set and exported before it started: an export below "
-    "srun does not reach the ranks.",
-    advice="move the line above the launch",
-)
-def exported_late(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    launches = list(rank_launches(script))
-    if not launches or _FUNCTION.search(script.text):
-        return
-    if any(repeats(script.around(launch.command)) for launch in launches):
-        return
-    last = max(launch.command.last_line for launch in launches)
-    # Another program that follows may need the variables.
-    after = (one for one in script.commands if one.line > last and not one.inside)
-    more = any(one.program not in _QUIET for one in after)
-    earlier = {found.name for found in script.assignments if found.line <= last}
-    used = {name for one in launches for word in one.command.words for name in word.expanded}
-    for found in script.assignments:
-        if found.inside or found.line <= last or found.name in earlier:
-            continue
-        needed = found.name in used or (found.exported and not more)
-        if needed and _EXPORTS_READ_BY_RANKS.fullmatch(found.name):
-            message = f"{found.name} is set after the launch in line {launches[-1].line}"
-            yield RuleHit(found.line, message)
+    for found in subject.script.exported_values(*_DEBUG):
+        value, effect = _DEBUG[found.name]
+        if found.value.upper() == value:
+            yield RuleHit(found.line, f"{found.name}={found.value} {effect}")

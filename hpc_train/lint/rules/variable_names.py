@@ -12,7 +12,7 @@ from hpc_train.base.decode import load_data
 from hpc_train.base.shell import Command
 from hpc_train.base.value import Value, older
 from hpc_train.lint.launches import Assignment
-from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript
 
 
@@ -118,30 +118,6 @@ def unknown_name(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT504",
-    "info",
-    "variable of a plug-in",
-    why="A plug-in reads it, not NCCL itself: without that plug-in it has no effect.",
-    advice="remove it unless the plug-in is loaded (see NCCL_DEBUG=INFO)",
-)
-def plugin_name(subject: Subject) -> Iterator[RuleHit]:
-    script, fabric = subject.script, subject.context.fabric
-    if "google" in script.text.lower() or script.sets("NCCL_NET_PLUGIN"):
-        return
-    for found in _exported(subject):
-        plugin = nccl_variables().plugin_of(found.name)
-        if plugin is None:
-            continue
-        elsewhere = fabric is not None and fabric != plugin["fabric"]
-        where = f"; this site's fabric is {fabric}" if elsewhere else ""
-        yield RuleHit(
-            found.line,
-            f"{found.name} is read by {plugin['reader']} only{where}",
-            severity="warning" if elsewhere else None,
-        )
-
-
-@rule(
     "HT505",
     "warning",
     "NCCL variable from a later version",
@@ -154,71 +130,6 @@ def too_new(subject: Subject) -> Iterator[RuleHit]:
         since = nccl_variables().documented.get(found.name)
         if since and older(version, since):
             yield RuleHit(found.line, f"{found.name} was added in NCCL {since}; this is {version}")
-
-
-@rule(
-    "HT506",
-    "info",
-    "deprecated NCCL variable",
-    why="It still works, and will be removed in a later version; of the old and the new name the "
-    "stricter value is used. Leave the choice of channels to NCCL unless a measurement shows a "
-    "benefit.",
-    advice="leave it out, or set its successor",
-)
-def deprecated_name(subject: Subject) -> Iterator[RuleHit]:
-    version = subject.context.nccl
-    for found in _exported(subject):
-        deprecated = nccl_variables().deprecated.get(found.name)
-        if deprecated is not None:
-            since = deprecated["version"]
-            yield RuleHit(
-                found.line,
-                f"{found.name} is deprecated since NCCL {since}",
-                advice=f"instead: {deprecated['instead']}",
-                severity="warning" if version and not older(version, since) else None,
-            )
-
-
-@fixable
-@rule(
-    "HT507",
-    "info",
-    "renamed PyTorch variable",
-    why="PyTorch, not NCCL, reads these variables, and renamed them: to TORCH_NCCL_… in torch 2.2, "
-    "to TORCH_FR_… in 2.9. The old names still work, with a warning in the log of each rank, and "
-    "will be removed.",
-    advice="write the new name",
-)
-def renamed_by_torch(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.assignments:
-        renamed = nccl_variables().renamed_by_torch.get(found.name)
-        if renamed is None:
-            continue
-        new = renamed["name"]
-        recent = new.startswith("TORCH_FR_")
-        edit = Edit(line=found.line, before=f"{found.name}=", after=f"{new}=")
-        yield RuleHit(
-            found.line,
-            f"{found.name} is {new} since torch {renamed['version']}",
-            # A torch before 2.9 reads only the old name.
-            edit=None if recent else edit,
-        )
-
-
-@fixable
-@rule(
-    "HT508",
-    "error",
-    "PRRTE_MCA_",
-    why="The runtime of Open MPI 5 is called PRRTE, but reads PRTE_MCA_…, with one R: "
-    "PRRTE_MCA_… has no effect.",
-    advice="write PRTE_MCA_…",
-)
-def prrte(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.assignments:
-        if found.name.startswith("PRRTE_MCA_"):
-            edit = Edit(line=found.line, before="PRRTE_MCA_", after="PRTE_MCA_")
-            yield RuleHit(found.line, f"{found.name}: no program reads PRRTE_MCA_", edit=edit)
 
 
 _COMPONENT = re.compile(r"_(?:HET|PACK)_GROUP_\d+$")
