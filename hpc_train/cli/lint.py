@@ -47,10 +47,11 @@ def lint(
     FILE is a script, a job file, or - for stdin. Exit code 0: no warnings or errors; 1: warnings or
     errors; 2: a file cannot be read.
     """
-    from hpc_train.lint.lint_file import LintOptions, make_linter, rules
+    from hpc_train.lint.lint_file import LintOptions, make_linter
+    from hpc_train.lint.lint_script import chosen_rules
 
     if as_list:
-        return _print_rules(rules(select, ignore), as_json, bool(select))
+        return _print_rules(chosen_rules(select, ignore), as_json, bool(select))
     if not files:
         raise click.UsageError("name a file, or --list")
     versions = {"nccl": nccl, "openmpi": openmpi, "slurm": slurm}

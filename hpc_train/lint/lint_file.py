@@ -6,7 +6,7 @@ import getpass
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path, PurePath
 
@@ -175,11 +175,6 @@ class Checked(Value, frozen=True, kw_only=True):
     site: str = ""
 
 
-def rules(select: Sequence[str], ignore: Sequence[str]) -> tuple[LintRule, ...]:
-    """Return the rules with these ids or prefixes of ids."""
-    return chosen_rules(select, ignore)
-
-
 def make_linter(options: LintOptions) -> Linter:
     """Resolve the options.
 
@@ -196,13 +191,13 @@ def make_linter(options: LintOptions) -> Linter:
         slurm=None if slurm is None else parse_version(slurm, "--slurm", SLURM),
     )
     context = _at_site(given, site) if site else given
-    rules = chosen_rules(options.select, options.ignore)
-    judge = None
-    if options.ask:
-        # The import takes 20 ms, which other calls do not need.
-
-        judge = slurm_judge()
-    return Linter(context=context, rules=rules, site=options.site, fix=options.fix, judge=judge)
+    return Linter(
+        context=context,
+        rules=chosen_rules(options.select, options.ignore),
+        site=options.site,
+        fix=options.fix,
+        judge=slurm_judge() if options.ask else None,
+    )
 
 
 def _at_site(context: LintContext, site: SiteProfile) -> LintContext:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from shlex import quote
 
 from msgspec.structs import replace
 
 from hpc_train.base.errors import UnknownNameError
 from hpc_train.base.finding import LintFinding
-from hpc_train.base.slurm_options import sbatch_grammar
 from hpc_train.base.value import Value
-from hpc_train.lint.directives import read_options
 from hpc_train.lint.rule import Edit, LintContext, LintRule, Subject
 from hpc_train.lint.rules import all_rules
-from hpc_train.lint.rules.header import other_system
 from hpc_train.lint.script import JobScript, read_script
 
 # Each round of edits may enable a fix of another rule; no script needs many.
@@ -107,8 +103,6 @@ def _examine(
 ) -> list[tuple[LintFinding, Edit | None]]:
     script = read_script(text, context.site)
     suppressed = suppressions(script)
-    if other_system(script)[1] == "HTCondor":
-        rules = tuple(rule for rule in rules if rule.id == "HT025")
     subject = Subject(script=script, context=context)
     every = [one for rule in rules for one in _findings(rule, subject)]
     for inner, first, expands in _submitted(script):
@@ -116,8 +110,7 @@ def _examine(
         for finding, _ in (one for rule in rules for one in _findings(rule, subject)):
             # The outer shell expands variables in the directives.
             if not (expands and finding.id == "HT010"):
-                line = first + finding.line - 1 if first > 0 else -first
-                every.append((replace(finding, line=line), None))
+                every.append((replace(finding, line=first + finding.line - 1), None))
     found = {
         (finding.line, finding.id, finding.message): (finding, edit)
         for finding, edit in every
@@ -127,26 +120,11 @@ def _examine(
 
 
 def _submitted(script: JobScript) -> Iterator[tuple[str, int, bool]]:
-    """Yield the scripts that a script submits, each with its first line; below 0 it has only that.
-
-    They are here-documents with directives, in which the outer shell may expand variables, and the
-    texts of --wrap.
-    """
+    """Yield the here-documents with directives: text, first line, whether the shell expands it."""
     for document in script.documents:
         body = document.body if document.quoted else document.body.replace("\\$", "$")
         if body.startswith("#!") and re.search(r"^#(?:SBATCH|PBS) ", body, re.MULTILINE):
             yield body, document.line, not document.quoted
-    for command in script.runs("sbatch"):
-        options, _ = read_options(command.words[1:], sbatch_grammar())
-        lines = [
-            one.spelled if one.value is None else f"{one.spelled} {quote(one.value)}"
-            for one in options
-            if one.name != "wrap"
-        ]
-        for one in options:
-            if one.name == "wrap" and one.value:
-                header = "\n#SBATCH ".join(("#!/bin/bash", *lines))
-                yield f"{header}\n{one.value}", -command.line, True
 
 
 def _findings(rule: LintRule, subject: Subject) -> Iterator[tuple[LintFinding, Edit | None]]:

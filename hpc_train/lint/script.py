@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -116,7 +115,7 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
     if pbs is not None and not directives:
         # A job of PBS has no options of sbatch.
         asked = replace(asked, nodes=pbs.nodes, gpus_per_node=pbs.gpus_per_node)
-    commands = without_function_calls(read.commands)
+    commands = read.commands
     tasks = tuple(inner for command in commands for inner in _task_commands(command))
     assignments = read_assignments(commands)
     blocks: dict[Command | Word, Blocks] = {}
@@ -185,30 +184,6 @@ def lines_of_strings(lines: tuple[str, ...]) -> Iterator[int]:
             yield number
         for match in _TRIPLE.finditer(line):
             open_ = "" if match[0] == open_ else open_ or match[0]
-
-
-def without_function_calls(commands: tuple[Command, ...]) -> tuple[Command, ...]:
-    """Replace each call of such a function by the command that it runs, in the background if so."""
-    # The functions whose body has the command `"$@"`, and the operator after it.
-    endings: dict[str, str] = {}
-    name = ""
-    for command, following in pairwise(commands):
-        if command.program == "function":
-            name = command.words[1].text if len(command.words) > 1 else ""
-        elif len(command.words) == 1 and command.ending == "(":
-            name = command.program
-        if following.words and following.words[0].raw == '"$@"' and name:
-            endings[name] = following.ending
-    return tuple(_run(command, endings) for command in commands) if endings else commands
-
-
-def _run(command: Command, endings: Mapping[str, str]) -> Command:
-    ending = endings.get(command.program)
-    if ending is None or len(command.words) == 1:
-        return command
-    words = command.words[1:]
-    ending = "&" if ending == "&" else command.ending
-    return replace(command, words=words, line=words[0].line, ending=ending)
 
 
 _REMOTE = ("ssh", "pdsh", "clush", "parallel", "pbsdsh", "ray", "horovodrun", "sbatch", "jsrun")

@@ -59,12 +59,12 @@ def test_findings_come_home_to_the_job_file(write: Write) -> None:
         "  NCCL_P2P_DISABLE: 1  # hpctrain: ignore HT528\n"
         "setup:\n"
         "  - module load cuda\n"
-        "  - export NCCL_ALGO=Ring\n"
+        "  - NCCL_NET=AWS Libfabric\n"
         "resources: {time: 1h}\n",
     )
     linter = make_linter(LintOptions(site="slurm-generic"))
     found = {finding.id: finding.line for finding in lint_file(path, linter).findings}
-    assert found == {"HT523": 3, "HT524": 7}
+    assert found == {"HT523": 3, "HT411": 7}
 
 
 def test_what_the_profile_sets_is_named_with_its_place(write: Write) -> None:

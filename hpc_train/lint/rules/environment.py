@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 from hpc_train.base.finding import Severity
 from hpc_train.base.shell import Command, Word
@@ -14,13 +14,7 @@ from hpc_train.lint.script import rank_launches, starts_several
 
 _PROGRAMS = ("apptainer", "singularity")
 _TRAINS = re.compile(r"^(?:python[\d.]{0,9}|torchrun|accelerate|deepspeed)$")
-_WHOLE = re.compile(r"\"?\$(?:\w+|\{\w+(?:\[[@*]\])?\})\"?")
-_WITH_VALUE = frozenset(
-    """
-    -B --bind --pwd --cwd -H --home --env --env-file -o --overlay -W --workdir -S --scratch --mount
-    --network --security --app --hostname --fusemount
-    """.split()
-)
+_WHOLE = re.compile(r"\$(?:\w+|\{\w+\})|\"?\$\{\w+\[[@*]\]\}\"?")
 _SET = re.compile(r"(?:SINGULARITY|APPTAINER)_(?:NV|ROCM|NVCCLI)\b|--(?:nv|rocm|nvccli)\b")
 _NVIDIA = re.compile(r"nvidia|cuda|nccl|(?<![a-z])(?:[abhv][12]00|[alt]40?|gh200)\b", re.IGNORECASE)
 # Containers on AMD's GPUs find the devices without an option, where the libraries are inside.
@@ -67,11 +61,8 @@ def _trains(words: tuple[Word, ...]) -> bool:
     )
     following = [word.text for word in words[program + 1 : program + 3]]
     asks = following[:1] in ([], ["-c"], ["-V"], ["--version"]) or following == ["-m", "pip"]
-    # An unknown word is neither the image nor an option's value.
-    hidden = any(
-        _WHOLE.fullmatch(word.raw) and before.text not in _WITH_VALUE
-        for before, word in pairwise(words[: max(program - 1, 0)])
-    )
+    # An unknown word other than the image may hold options.
+    hidden = any(_WHOLE.fullmatch(word.raw) for word in words[: max(program - 1, 0)])
     return program > 0 and not hidden and not asks
 
 

@@ -11,7 +11,8 @@ from hpc_train.lint.directives import MARKER, is_template_line
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.script import JobScript
 
-_LIKE_MARKER = re.compile(r"^(\s*)(#+)([ \t]*)([A-Za-z]{5,8})(?=[\s-])(.*)$")
+_LIKE_MARKER = re.compile(r"^(\s*)#([ \t]*)([A-Za-z]{3,8})(?=[\s-])(\s*-.*)$")
+_OF_SCRIPT = re.compile(r"\.(sh|sbatch|slurm|job)\b")
 _DASHES = re.compile(r"(?<=\s)-?[\u2010-\u2015\u2212]+-?(?=[A-Za-z])")
 _QUOTES = re.compile(r"[\u2018\u2019\u201c\u201d]")
 
@@ -92,26 +93,30 @@ def _short(text: str) -> str:
     advice="write #SBATCH at the beginning of the line, or ##SBATCH to disable the line",
 )
 def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
+    yield from like_marker(subject, MARKER, "sbatch")
+
+
+def like_marker(subject: Subject, marker: str, program: str) -> Iterator[RuleHit]:
+    """Yield the lines that are almost a directive of a program."""
+    script = subject.script
     for number, line in _own_lines(subject):
         match = _LIKE_MARKER.match(line)
-        if match is None or line.startswith(MARKER):
+        if match is None or line.startswith(marker):
             continue
-        indent, marks, gap, word, rest = match.groups()
-        likeness = difflib.SequenceMatcher(None, word.upper(), "SBATCH").ratio()
-        if likeness < 0.8 or len(marks) > 1 or not re.search(r"^\s*-", rest):
+        indent, gap, word, rest = match.groups()
+        likeness = difflib.SequenceMatcher(None, word.upper(), marker[1:]).ratio()
+        # `# sbatch --array=0-3 job.sh` is a remark.
+        if likeness < 0.8 or (gap and word != marker[1:]) or _OF_SCRIPT.search(rest):
             continue
-        edit = Edit(line=number, before=indent + marks + gap + word, after=MARKER)
-        # `# SBATCH` may be a directive that was disabled on purpose.
-        sure = not gap and not indent
-        if (gap and word != "SBATCH") or re.search(r"\.(sh|sbatch|slurm|job)\b", rest):
-            continue
-        message = f"`{(indent + marks + gap + word).strip()}` is a comment to sbatch"
-        if indent and word == "SBATCH" and not gap:
-            message = "an indented #SBATCH is a comment to sbatch"
+        found = f"{indent}#{gap}{word}"
+        edit = None if gap or indent else Edit(line=number, before=found, after=marker)
+        message = f"`{found.strip()}` is a comment to {program}"
+        if indent and found.strip() == marker:
+            message = f"an indented {marker} is a comment to {program}"
         # Beside proper directives, a gap may disable the line on purpose.
-        disabled = bool(gap) and any(subject.script.directives)
+        disabled = gap and (script.directives if marker == MARKER else script.pbs)
         severity: Severity | None = "info" if disabled else None
-        yield RuleHit(number, message, edit=edit if sure else None, severity=severity)
+        yield RuleHit(number, message, edit=edit, severity=severity)
 
 
 _OTHERS = (
@@ -122,7 +127,6 @@ _OTHERS = (
     (re.compile(r"#PJM\s"), "Fujitsu TCS (pjsub)"),
     (re.compile(r"#COBALT\s"), "Cobalt"),
     (re.compile(r"#MSUB\s"), "Moab"),
-    (re.compile(r"(?:universe|executable)\s*=", re.IGNORECASE), "HTCondor"),
 )
 
 
@@ -130,10 +134,9 @@ def other_system(script: JobScript) -> tuple[int, str]:
     """Return the first directive of a batch system that is not checked, and its name."""
     own = any(script.directives) or script.pbs is not None
     for number, line in () if own else enumerate(script.lines, 1):
-        name = next((name for pattern, name in _OTHERS if pattern.match(line)), "")
-        if name and number not in script.inner_lines:
-            queued = any(re.match(r"queue\b", text, re.IGNORECASE) for text in script.lines)
-            return (number, name) if queued or name != "HTCondor" else (0, "")
+        for pattern, name in _OTHERS:
+            if pattern.match(line) and number not in script.inner_lines:
+                return number, name
     return 0, ""
 
 
@@ -142,7 +145,7 @@ def other_system(script: JobScript) -> tuple[int, str]:
     "info",
     "script of a batch system that is not checked",
     why="hpctrain reads the directives of Slurm and PBS only. Of a script for another system it "
-    "checks the commands, and of a submit file of HTCondor nothing.",
+    "checks the commands.",
     advice="check the directives with the system itself",
 )
 def not_checked(subject: Subject) -> Iterator[RuleHit]:

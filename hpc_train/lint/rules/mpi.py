@@ -21,7 +21,10 @@ _OTHER_OPTION = re.compile(
     r"(=|$)"
 )
 _STARTED = re.compile(r"(?:.{0,200}/)?(?:python[\d.]{0,9}|bash|sh|torchrun)")
-_HOSTS = re.compile(r"oversubscribe|(?:^| )--?(?:hostfile|machinefile|host|H)\b", re.IGNORECASE)
+# Its own words on how many ranks each host has.
+OWN_PLACES = re.compile(
+    r"oversubscribe|overload|ppr:|(?:^| )--?(?:host|H|npernode|N|ppn)\b", re.IGNORECASE
+)
 
 
 def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
@@ -82,7 +85,7 @@ def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
     for launch, texts in _mpiruns(subject):
         wanted = ranks_wanted(texts, script)
         slots = script.asked.tasks if script.asked.batch else None
-        if wanted and slots and wanted > slots and not _HOSTS.search(" ".join(texts)):
+        if wanted and slots and wanted > slots and not _placed(texts):
             message = f"-np {wanted}, but the job has {slots} task{'s' * (slots > 1)}"
             # Another MPI starts them, and they share the cores.
             severity: Severity | None = None if _is_open_mpi(subject) else "warning"
@@ -107,10 +110,6 @@ def pmi2(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(option.line, f"Open MPI 5 does not support {option.value}")
 
 
-_PLACED = ("--map-by", "-map-by", "--npernode", "-npernode", "--host", "-host", "--hostfile")
-_PLACED_TOO = ("-H", "-N", "-ppn", "--ppn", "-hostfile", "--machinefile", "-machinefile", "-f")
-
-
 @rule(
     "HT608",
     "warning",
@@ -125,7 +124,7 @@ def fewer_than_tasks(subject: Subject) -> Iterator[RuleHit]:
     if len(runs) != 1 or tasks is None or runs[0].command.ending == "&":
         return
     texts = runs[0].texts
-    if runs[0].starter != "python" or any(t.startswith(_PLACED) or t in _PLACED_TOO for t in texts):
+    if runs[0].starter != "python" or _placed(texts) or "-map-by" in " ".join(texts):
         return
     wanted = ranks_wanted(texts, script)
     if wanted is not None and 1 < wanted < tasks and wanted != script.asked.nodes:
@@ -137,6 +136,12 @@ def fewer_than_tasks(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(runs[0].line, message)
         elif not (gpus and nodes) and "OMP_NUM_THREADS" not in script.text and not others:
             yield RuleHit(runs[0].line, message, severity="info")
+
+
+def _placed(texts: list[str]) -> bool:
+    """Whether an mpirun says itself which hosts have how many ranks, also in a file."""
+    text = " ".join(texts)
+    return OWN_PLACES.search(text) is not None or re.search("file| -f ", text) is not None
 
 
 def ranks_wanted(texts: list[str], script: JobScript) -> int | None:

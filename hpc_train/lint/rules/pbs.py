@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from hpc_train.base.errors import nearest
-from hpc_train.base.finding import Severity
 from hpc_train.lint.directives import MARKER, is_placeholder
 from hpc_train.lint.pbs import CHUNK_RESOURCES, WITH_VALUE, PbsRequest, walltime_seconds
-from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.mpi import OTHER_MPI, ranks_wanted
+from hpc_train.lint.rule import RuleHit, Subject, fixable, rule
+from hpc_train.lint.rules.header import like_marker
+from hpc_train.lint.rules.mpi import OTHER_MPI, OWN_PLACES, ranks_wanted
 
 # Options of sbatch and of Torque -> what qsub of PBS has.
 _MEANT = {
@@ -238,10 +238,7 @@ def select_with_totals(subject: Subject) -> Iterator[RuleHit]:
 
 _OPEN_MPI = re.compile(r"open-?mpi|ompi|hpcx|--?mca|--bind-to|--map-by|PBS_NODEFILE", re.IGNORECASE)
 _RELATIVE = re.compile(r"[^/$~ -][^ ]{0,999}\.(?:py|sh)|\.(?:py|sh)")
-_OWN_SLOTS = re.compile(r"oversubscribe|overload|ppr:|(?:^| )--?(?:host|H|npernode|N|ppn)\b")
 _PROGRAMS = ("python", "bash", "sh", "torchrun", "accelerate", "./", "../", "/")
-# A near miss of #PBS, before an option.
-_LIKE_MARKER = re.compile(r"([ \t]{0,20}#[ \t]{0,4}PBS)[ \t]{1,20}-{1,2}[A-Za-z]", re.IGNORECASE)
 
 
 @rule(
@@ -315,6 +312,7 @@ def two_schedulers(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(first, f"{MARKER} beside #PBS")
 
 
+@fixable
 @rule(
     "HT916",
     "warning",
@@ -325,17 +323,7 @@ def two_schedulers(subject: Subject) -> Iterator[RuleHit]:
     advice="write #PBS at the beginning of the line, or ##PBS to disable the line",
 )
 def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    for number, line in enumerate(script.lines, 1):
-        match = _LIKE_MARKER.match(line)
-        if match is None or match[1] == "#PBS" or number in script.inner_lines:
-            continue
-        disabled = " " in match[1].strip() and script.pbs is not None
-        severity: Severity | None = "info" if disabled else None
-        message = f"`{match[1].strip()}` is a comment to qsub"
-        if match[1][0].isspace() and match[1].strip() == "#PBS":
-            message = "an indented #PBS is a comment to qsub"
-        yield RuleHit(number, message, severity=severity)
+    yield from like_marker(subject, "#PBS", "qsub")
 
 
 @rule(
@@ -357,7 +345,7 @@ def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
         # The words of mpirun before the program that it starts.
         texts = list(takewhile(lambda text: not text.startswith(_PROGRAMS), launch.texts))
         ranks, slots = ranks_wanted(texts, script), request.ranks
-        if ranks is None or slots is None or _OWN_SLOTS.search(" ".join(texts)):
+        if ranks is None or slots is None or OWN_PLACES.search(" ".join(texts)):
             continue
         named = _OPEN_MPI.search(script.text)
         other = OTHER_MPI.search(script.text) or any("file" in text for text in texts)

@@ -243,7 +243,8 @@ def gpus_of_the_job(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(line, "--gpus does not fix the number of GPUs per node")
 
 
-_NAME = re.compile(r"([a-z]{1,9})=?(\d{0,9})")
+# The plural, a missing colon, and letters that are swapped.
+_ALMOST_GPU = re.compile(r"(?:gres:)?(?:gpus:|gpus?=?(?=\d)|(?:gup|pgu|gpuu|ggpu|gppu):)(\w.*)")
 
 
 @rule(
@@ -260,25 +261,14 @@ def almost_gpu(subject: Subject) -> Iterator[RuleHit]:
     options += [option for launch in script.launches for option in launch.options]
     for option in (one for one in options if one.name == "gres"):
         for request in (option.value or "").split(","):
-            meant = "" if is_unknown(request) else _meant(request)
-            if meant:
+            match = _ALMOST_GPU.fullmatch(request)
+            if match and not is_unknown(request):
+                meant = f"gpu:{match[1]}"
                 yield RuleHit(
                     option.line,
                     f"--gres={option.value}: did you mean {meant}?",
                     advice=f"write {meant} instead of {request}",
                 )
-
-
-def _meant(request: str) -> str:
-    """Return the request of GPUs that is meant; empty if the name is gpu, or not like it."""
-    name, _, rest = request.removeprefix("gres:").partition(":")
-    match = _NAME.fullmatch(name)
-    if match is None or name == "gpu":
-        return ""
-    # Letters that are swapped or doubled, and the plural.
-    if set(match[1]) != set("gpu") and match[1] != "gpus":
-        return ""
-    return ":".join(filter(None, ("gpu", match[2], rest)))
 
 
 # No process that loads torch fits into less.

@@ -34,10 +34,6 @@ class NcclVariables(Value, frozen=True, kw_only=True):
     renamed_by_torch: dict[str, dict[str, str]]
     values: dict[str, tuple[str, ...]]
 
-    def plugin_of(self, name: str) -> dict[str, str] | None:
-        """Return the plug-in that reads a variable."""
-        return next((one for start, one in self.plugins.items() if name.startswith(start)), None)
-
     def knows(self, name: str) -> bool:
         """Whether the table contains a variable of that name."""
         groups = (
@@ -50,7 +46,7 @@ class NcclVariables(Value, frozen=True, kw_only=True):
         )
         if any(name in group for group in groups):
             return True
-        return name.startswith(self.undocumented_families) or self.plugin_of(name) is not None
+        return name.startswith((*self.undocumented_families, *self.plugins))
 
 
 @cache
