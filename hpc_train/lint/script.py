@@ -108,7 +108,9 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
     lines = joined_lines(tuple(line.rstrip("\r") for line in text.split("\n")))
     shell = _OTHER.match(lines[0]) is None
     read = read_commands("\n".join(lines) if shell else "")
-    inner = frozenset(inner_lines(read) if shell else lines_of_strings(lines))
+    first = first_command(lines)
+    # Of another language, only the header is read.
+    inner = frozenset(inner_lines(read) if shell else range(first + 1, len(lines) + 1))
     directives = read_directives(lines, with_plugins(sbatch_grammar(), site), inner)
     pbs = read_pbs_request(read_pbs_directives(lines, inner))
     asked = asked_of(directives)
@@ -130,7 +132,7 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
         text=text,
         lines=lines,
         inner_lines=inner,
-        first_command=first_command(lines),
+        first_command=first,
         shell=shell,
         directives=directives,
         asked=asked,
@@ -162,9 +164,6 @@ def _task_commands(command: Command) -> tuple[Command, ...]:
     return ()
 
 
-_TRIPLE = re.compile(r"\"{3}|'{3}")
-
-
 def inner_lines(read: ShellText) -> Iterator[int]:
     """Yield the numbers of the lines that begin inside a here-document or a word."""
     for document in read.documents:
@@ -174,16 +173,6 @@ def inner_lines(read: ShellText) -> Iterator[int]:
             # The commands of a substitution, and the words of an array, are the script's own.
             if not word.items and "$(" not in word.raw and "`" not in word.raw:
                 yield from range(word.line + 1, word.line + 1 + word.raw.count("\n"))
-
-
-def lines_of_strings(lines: tuple[str, ...]) -> Iterator[int]:
-    """Yield the numbers of the lines that begin inside a triple-quoted string of Python."""
-    open_ = ""
-    for number, line in enumerate(lines, 1):
-        if open_:
-            yield number
-        for match in _TRIPLE.finditer(line):
-            open_ = "" if match[0] == open_ else open_ or match[0]
 
 
 _REMOTE = ("ssh", "pdsh", "clush", "parallel", "pbsdsh", "ray", "horovodrun", "sbatch", "jsrun")

@@ -1,4 +1,4 @@
-"""Rules on what ranks find around them: containers, conda environments, modules."""
+"""Rules on what ranks find around them: containers and conda environments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from hpc_train.base.finding import Severity
-from hpc_train.base.shell import Command, Word
+from hpc_train.base.shell import Word
 from hpc_train.lint.launches import flatten
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import rank_launches, starts_several
@@ -94,11 +94,6 @@ _START_UP = re.compile(r"(?:^|/)\.(?:bashrc|bash_profile|profile)$")
 _CONDA = ("conda", "mamba", "micromamba")
 
 
-def _activates(command: Command) -> bool:
-    texts = [word.text for word in command.words]
-    return texts[1:2] == ["activate"] and texts[0] in (*_CONDA, "source", ".")
-
-
 @rule(
     "HT418",
     "warning",
@@ -125,7 +120,7 @@ def bare_activation(subject: Subject) -> Iterator[RuleHit]:
             r"(?:module|ml) .*(?:conda|mamba|forge)", " ".join(texts)
         ):
             return
-        elif command.program in _CONDA and _activates(command):
+        elif command.program in _CONDA and texts[1:2] == ["activate"]:
             message = f"{command.program} activate is not defined here{start_up}"
             severity: Severity | None = "info" if start_up else None
             yield RuleHit(command.line, message, severity=severity)

@@ -241,18 +241,3 @@ def wrong_value(subject: Subject) -> Iterator[RuleHit]:
         if found.value.upper() not in allowed:
             words = [word for word in allowed if not (word.isdigit() and "LOC" in allowed)]
             yield RuleHit(found.line, f"{found.name}={found.value}; allowed: {', '.join(words)}")
-
-
-@rule(
-    "HT532",
-    "warning",
-    "NCCL_DEBUG_FILE for all ranks",
-    why="Without %h (host) and %p (process) all ranks write to one file and overwrite its "
-    "contents.",
-    advice="write NCCL_DEBUG_FILE=/path/nccl.%h.%p",
-)
-def debug_file(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.settings("NCCL_DEBUG_FILE"):
-        ranked = "%p" in found.value or "PROCID" in found.value or "RANK" in found.value
-        if found.exported and found.value and not ranked and not found.value.startswith("/dev/"):
-            yield RuleHit(found.line, f"NCCL_DEBUG_FILE={found.value} has no %p")

@@ -206,20 +206,13 @@ def one_process(subject: Subject) -> Iterator[RuleHit]:
     if asked.nodes != 1 or each < 2 or each != asked.gpus_per_node or _starts_steps(script):
         return
     launches = list(rank_launches(script))
-    files = [
-        command
-        for command in script.runs("bash", "sh", *(c.program for c in script.commands))
-        if any(word.text.endswith(".sh") for word in command.words[:2])
-        and command.program not in ("source", ".", "chmod", "cp", "cat", "ls")
-    ]
-    lines = [one.line for one in launches] or [command.line for command in files]
     # Processes in the background may be one for each task.
     others = any(
         one.starter != "python" or _drives(one) or one.command.ending == "&" for one in launches
     )
     # The process may use the devices itself.
-    if lines and not others and not script.sets("CUDA_VISIBLE_DEVICES"):
-        yield RuleHit(lines[-1], f"{each} tasks are requested, and one process is started")
+    if launches and not others and not script.sets("CUDA_VISIBLE_DEVICES"):
+        yield RuleHit(launches[-1].line, f"{each} tasks are requested, and one process is started")
 
 
 @rule(

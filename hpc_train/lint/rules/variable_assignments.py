@@ -1,4 +1,4 @@
-"""Rules on variables: visible GPUs, secrets, shell errors, leftover debug settings."""
+"""Rules on variables: visible GPUs, secrets, exports, leftover debug settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules on the names of variables: unknown, removed, deprecated and renamed variables."""
+"""Rules on the names of variables: unknown and removed variables."""
 
 from __future__ import annotations
 
