@@ -23,13 +23,12 @@ from hpc_train.lint.rules import (
     slurm_answer,
     srun,
     torchrun,
-    variable_assignments,
     variable_names,
 )
 
 _MODULES = (
     header, directives, resources, srun, torchrun, rendezvous, exit_and_requeue,
-    variable_assignments, variable_names, nccl_network, mpi, site, environment, slurm_answer, pbs,
+    environment, variable_names, nccl_network, mpi, site, slurm_answer, pbs,
 )  # fmt: skip
 
 

@@ -1,16 +1,199 @@
-"""Rules on what ranks find around them: containers and conda environments."""
+"""Rules on what ranks find around them: variables, containers, conda environments."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from hpc_train.base.finding import Severity
-from hpc_train.base.shell import Word
-from hpc_train.lint.launches import flatten
-from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.script import rank_launches, starts_several
+from hpc_train.base.shell import Word, depends
+from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
+from hpc_train.lint.launches import Assignment, flatten
+from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.lint.script import JobScript, rank_launches, starts_several, workers_of
+
+_PLACEHOLDER = re.compile(
+    r"[<>{}\s]|x{4,}|\*{3,}|your|change-?_?me|/|^\d+$|dummy|fake|example|placeholder|"
+    r"not[-_]?needed|replace|insert|_here\b|^(?:empty|none|null|unused|no-key)",
+    re.IGNORECASE,
+)
+_READ_BY_RANKS = re.compile(
+    r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
+    r"WORLD_SIZE|PYTHONUNBUFFERED"
+)
+_DEBUG = {
+    "CUDA_LAUNCH_BLOCKING": ("1", "makes every kernel launch synchronous"),
+    "TORCH_DISTRIBUTED_DEBUG": (
+        "DETAIL",
+        "checks the consistency of every collective among all ranks",
+    ),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": ("1", "allocates every tensor from the driver"),
+    "AUTOGRAD_ANOMALY": ("1", "keeps a traceback of every operation"),
+    "NCCL_CHECK_POINTERS": ("1", "checks every pointer of every collective"),
+}
+_USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
+
+
+@rule(
+    "HT309",
+    "error",
+    "CUDA_VISIBLE_DEVICES by local rank, and --gpus-per-task",
+    why="With --gpus-per-task only its own GPU is visible to each rank, as device 0; "
+    "CUDA_VISIBLE_DEVICES=3 then selects no device.",
+    advice="do not set CUDA_VISIBLE_DEVICES, and request GPUs with --gpus-per-node",
+)
+def visible_devices_by_rank(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    bound = script.asked.has("gpus-per-task") or any(
+        launch.option("gpus-per-task") for launch in script.launches
+    )
+    for found in script.settings("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+        if bound and {"SLURM_LOCALID", "LOCAL_RANK"} & {*found.word.expanded, *found.word.held}:
+            yield RuleHit(
+                found.line, f"{found.name} selects a device that is not visible to the rank"
+            )
+
+
+@rule(
+    "HT310",
+    "info",
+    "CUDA_VISIBLE_DEVICES set by the script",
+    why="Slurm sets it to the GPUs of the job. Other numbers select GPUs of other jobs if no "
+    "cgroup hides them, and otherwise hide the job's own GPUs.",
+    advice="leave it out; ask for the GPUs with --gpus-per-node",
+)
+def visible_devices_by_hand(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for found in script.settings("CUDA_VISIBLE_DEVICES"):
+        asked = script.asked.gpus_per_node or script.asked.has("gpus", "gpus-per-task")
+        if not re.fullmatch(r"\d+(,\d+)*", found.value) or found.inside == "task":
+            continue
+        count, workers = found.value.count(",") + 1, _workers(found, script)
+        message = f"CUDA_VISIBLE_DEVICES={found.value} replaces what Slurm gives the job"
+        if workers > count:
+            message = f"CUDA_VISIBLE_DEVICES={found.value} leaves {workers} ranks {count} GPU"
+            message += "s" * (count > 1)
+            yield RuleHit(found.line, message, severity="warning")
+        elif asked:
+            yield RuleHit(found.line, message)
+
+
+def _workers(found: Assignment, script: JobScript) -> int:
+    """Return the ranks that one launcher starts with a variable; srun sets it anew for each."""
+    is_only = found.name in script.values.once
+    for launch in rank_launches(script):
+        own = found.word in launch.command.assignments
+        reaches = own or (is_only and found.exported and found.inside != "command")
+        if launch.outer == "" and reaches and not depends(script.around(found)):
+            return workers_of(launch, script) or 0
+    return 0
+
+
+@rule(
+    "HT311",
+    "warning",
+    "visible GPU that does not exist",
+    why="ROCR_VISIBLE_DEVICES renumbers the devices before HIP_VISIBLE_DEVICES counts them: of one "
+    "device that it leaves only 0 exists.",
+    advice="set one of them",
+)
+def two_device_lists(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    first = script.settings("ROCR_VISIBLE_DEVICES")
+    left = first[-1].value if first else ""
+    one_each = _LOCAL_RANK.fullmatch(left)
+    if not one_each and not re.fullmatch(r"\d+(,\d+)*", left):
+        return
+    count = 1 if one_each else left.count(",") + 1
+    for found in script.settings("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+        numbers = [int(text) for text in re.findall(r"\d{1,4}", found.value)]
+        if _LOCAL_RANK.fullmatch(found.value) and count == 1:
+            message = f"{found.name}={found.value}, but ROCR_VISIBLE_DEVICES leaves only device 0"
+            yield RuleHit(found.line, message)
+        elif re.fullmatch(r"\d+(,\d+)*", found.value) and max(numbers) >= count:
+            message = (
+                f"{found.name}={found.value}, but ROCR_VISIBLE_DEVICES leaves 0 to {count - 1}"
+            )
+            yield RuleHit(found.line, message)
+
+
+_LOCAL_RANK = re.compile(r"\$\{?(?:SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCAL_RANK)\}?")
+
+
+@rule(
+    "HT410",
+    "error",
+    "secret in the script",
+    why="Scripts are copied into the scheduler's spool directory, kept with the results and "
+    "shared, so a token in a script is disclosed.",
+    advice="export it in the shell that you submit from, or read it from a file that only you "
+    "can read: $(cat ~/.config/token)",
+)
+def secret(subject: Subject) -> Iterator[RuleHit]:
+    for found in subject.script.assignments:
+        value = found.value
+        if not found.literal or len(value) < 8 or found.word.items:
+            continue
+        named = looks_secret(found.name, value) and not _PLACEHOLDER.search(value)
+        if named or secret_form(value):
+            yield RuleHit(found.line, f"{found.name} looks like a secret")
+
+
+@fixable
+@rule(
+    "HT411",
+    "error",
+    "unquoted value with whitespace",
+    why="The shell ends the value at the space: NCCL_NET=AWS Libfabric sets it to AWS, and NCCL "
+    "finds no network with that name.",
+    advice="write NCCL_NET='AWS Libfabric', or NCCL_NET=Libfabric with aws-ofi-nccl after 1.11",
+)
+def unquoted_blank(subject: Subject) -> Iterator[RuleHit]:
+    for command in (*subject.script.commands, *subject.script.task_commands):
+        words = (*command.assignments, *command.words)
+        for word, following in pairwise(words):
+            if word.text.lower() == "nccl_net=aws" and following.text.lower() == "libfabric":
+                before = f"{word.raw} {following.raw}"
+                after = f"{word.raw[:9]}'{word.text[9:]} {following.text}'"
+                edit = Edit(line=word.line, before=before, after=after)
+                yield RuleHit(word.line, f"{before} sets NCCL_NET to {word.text[9:]}", edit=edit)
+
+
+@rule(
+    "HT413",
+    "warning",
+    "variable that is not exported",
+    why="Programs that a shell starts inherit only its exported variables.",
+    advice="write export NAME=value",
+)
+def not_exported(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    # eval, or an export of computed names, may export any of them.
+    if not any(rank_launches(script)) or re.search(r"\beval\b|\bexport +[\"']?\$", script.text):
+        return
+    used = set(_USED.findall(script.text))
+    for found in script.assignments:
+        if found.exported or found.inside or not _READ_BY_RANKS.fullmatch(found.name):
+            continue
+        if found.name not in used:
+            message = f"{found.name} is neither exported nor used: the ranks do not inherit it"
+            yield RuleHit(found.line, message)
+
+
+@rule(
+    "HT414",
+    "warning",
+    "debug setting left on",
+    why="Debug settings slow every step.",
+    advice="remove it when the fault is found",
+)
+def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
+    for found in subject.script.exported_values(*_DEBUG):
+        value, effect = _DEBUG[found.name]
+        if found.value.upper() == value:
+            yield RuleHit(found.line, f"{found.name}={found.value} {effect}")
+
 
 _PROGRAMS = ("apptainer", "singularity")
 _TRAINS = re.compile(r"^(?:python[\d.]{0,9}|torchrun|accelerate|deepspeed)$")
