@@ -58,7 +58,7 @@ def advise(
         HpcTrainError: the file, the site, a condition, the program or an earlier result is wrong.
         MissingExtraError: earlier results without pandas, or a program without torch.
     """
-    stated = checked(conditions or {}, dict[str, Any], "conditions")
+    stated = checked(conditions, dict[str, Any] | None, "conditions") or {}
     options = AdviceOptions(
         gpus=checked(gpus, Annotated[int, msgspec.Meta(ge=1)] | None, "gpus"),
         deadline=checked(deadline, Name | None, "deadline"),

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict, get_args
 
 import msgspec
 
@@ -215,12 +215,14 @@ def words_of(values: Iterable[object], name: str) -> tuple[str, ...]:
     Raises:
         ArgumentError: one text instead of a list, or another type.
     """
-    if isinstance(values, (str, bytes)):
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ArgumentError(
             f"{name}: must be a list with one item for each word", f'{name}=["--epochs", 3]'
         )
     words = [os.fspath(one) if isinstance(one, os.PathLike) else one for one in values]
-    return tuple(map(str, checked(words, list[str | int | float], name)))
+    return tuple(
+        str(checked(word, str | int | float, f"{name}[{n}]")) for n, word in enumerate(words)
+    )
 
 
 def results_of(results: AnyPath | None) -> Path:
@@ -242,6 +244,10 @@ def checked(value: Any, kind: Any, name: str) -> Any:
     """
     try:
         # A number of numpy is one of Python.
-        return msgspec.convert(value.item() if hasattr(value, "item") else value, kind)
+        value = value.item() if getattr(value, "ndim", None) == 0 else value
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as failure:
-        raise ArgumentError(f"{name}: {failure}: {value!r:.60}") from None
+        allowed = [repr(word) for one in get_args(kind) for word in get_args(one)]
+        said = f"must be {' or '.join(allowed)}" if "enum" in str(failure) else f"{failure}"
+        said = said.replace("`object", "`dict").replace("null`", "None`")
+        raise ArgumentError(f"{name}: {said}: {value!r:.60}") from None

@@ -260,7 +260,7 @@ def search_of(
     Raises:
         ArgumentError: an argument of a wrong type, or an exclusion without a reason.
     """
-    excluded = checked(exclude or {}, dict[str, Any], "exclude")
+    excluded = checked(exclude, dict[str, Any] | None, "exclude") or {}
     for run, reason in excluded.items():
         if not isinstance(reason, str) or not reason.strip():
             raise ArgumentError(

@@ -59,7 +59,7 @@ def submit(
     path, words = path_of(file, "file"), words_of(args, "args")
     named = None if site is None else text_of(site, "site")
     request = keyword_request(
-        path, words, named, keys, checked(settings or {}, dict[str, Any], "settings")
+        path, words, named, keys, checked(settings, dict[str, Any] | None, "settings") or {}
     )
     return submit_request(request, results, max_gpu_hours, rerun_failed)
 

@@ -76,7 +76,9 @@ def table_of(path: Path, rows: Rows, separator: str = "") -> ResultTable:
                 f"{path}:{number}: {len(cells)} cells, but the header has {len(names)} columns"
                 f"{comma if separator else ''}",
                 "put a cell that contains the separator in quotes; the first row is the header: "
-                "begin lines above it with `# `",
+                "begin lines above it with `# `"
+                if separator
+                else "the first row is the header: remove rows above it and cells beside it",
             )
     return ResultTable(path, line, names, tuple(others), separator=separator)
 

@@ -269,7 +269,7 @@ def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Ro
                 _add(row, column, text)
         name = "size"
         row.sizes = complete_sizes(row.sizes)
-        name = "spread"
+        name = ", ".join((*row.of("count"), *row.of("spread")))
         row.runs = _summed_up(row, meanings)
     except ValueError as wrong:
         raise LogParseError(f"{row.place}: {name}: {wrong}", "correct this cell") from None
@@ -573,7 +573,8 @@ def _unused_cells(rows: Sequence[_Row]) -> Iterator[str]:
     words = ((row.place, *one) for row in rows if row.has_result for one in row.words.items())
     for place, name, word in islice(words, 1):
         yield f"{place}: {name}: {word!r} is not a number, and counts as empty."
-    spreads = (row.place for row in rows if row.of("spread") and not row.of("count"))
-    for place in islice(spreads, 1):
-        why = "nothing states the number of runs: add a column `n`."
-        yield f"{place}: the spread is not used, because {why}"
+    unused = (row for row in rows if row.of("spread") and len(row.runs) == 1)
+    for row in islice((one for one in unused if "1" not in one.of("count").values()), 1):
+        why = "it is not that of the row's one time or rate, which counts as a single run."
+        why = why if row.of("count") else "nothing states the number of runs: add a column `n`."
+        yield f"{row.place}: the spread is not used, because {why}"

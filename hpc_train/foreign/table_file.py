@@ -226,6 +226,10 @@ def _read_mlflow(path: Path) -> ResultTable:
         "value; of memory the largest, of other metrics the last value"
     )
     deleted = f"; {found.count({})} deleted runs are not read" if {} in found else ""
+    omitted = list(dict.fromkeys(filter(None, (run.pop(" ", "") for run in runs))))
+    deleted += f"; values that are not finite are not used: {', '.join(omitted[:6])}" * bool(
+        omitted
+    )
     # The header is no run: row 1 is the first one.
     table = table_of(path if path.name else path.resolve(), enumerate(rows))
     return table._replace(notes=(f"{note}{deleted}.",))
@@ -247,6 +251,8 @@ def _mlflow_run(folder: Path) -> dict[str, str]:
     for name, path, text in _files(folder / "metrics"):
         word, values = plain_name(name), _values(path, text)
         finite = [value for value in values if isfinite(value)]
+        if len(finite) < len(values) and word in (*_OF_STEPS, "memory"):
+            cells[" "] = str(path)
         if word in _OF_STEPS and finite:
             values = [median(finite[1:] or finite)]
         elif word == "memory" and finite:

@@ -35,7 +35,7 @@ def target_of(text: str | None) -> Target | None:
         return Target(metric="loss", value=value)
     if name == "accuracy" and 0 < value <= 1:
         return Target(metric="accuracy", value=value)
-    wrong = "neither a loss nor an accuracy as a fraction, above 0 and at most 1"
+    wrong = "neither loss=NUMBER nor accuracy=FRACTION, above 0 and at most 1"
     near = nearest(name, ("accuracy", "loss")) if name not in ("accuracy", "loss") else ""
     near = f"; did you mean {value / 100:g}?" if name == "accuracy" and 1 < value <= 100 else near
     raise ReportError(f"--target {text}: {wrong}{near}", _HINT)

@@ -56,7 +56,7 @@ def test_conditions_are_a_dict(job: Path, tmp_path: Path) -> None:
     ("words", "kind", "message"),
     [
         ({"gpus": 0}, ArgumentError, "gpus"),
-        ({"conditions": ["a"]}, ArgumentError, "conditions: Expected `object`"),
+        ({"conditions": ["a"]}, ArgumentError, "conditions: Expected `dict"),
         ({"conditions": {"step": 3}}, HpcTrainError, "no condition 'step'"),
         ({"site": "perlmuter"}, HpcTrainError, "perlmuter"),
     ],

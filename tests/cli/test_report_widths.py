@@ -79,4 +79,4 @@ def test_a_text_fits_the_terminal(hpctrain: Hpctrain, columns: int) -> None:
     left_out = " ".join(after[: after.index("", 1)])
     for name in ("samples/s", "step"):
         assert (name in heads) is (name not in left_out), name
-    assert ("Columns that do not fit are in JSON" in left_out) is (columns == 80)
+    assert ("Columns that do not fit" in left_out) is (columns == 80)

@@ -47,7 +47,7 @@ def test_a_title_above_the_header_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, Runs=[["Scaling in May"], [], *ROWS])
     with pytest.raises(LogParseError, match="3 cells, but the header has 1 columns") as bad:
         read_table(path)
-    assert "begin lines above it with `# `" in bad.value.hint
+    assert "remove rows above it" in bad.value.hint
 
 
 def test_several_sheets_with_cells_need_a_name(tmp_path: Path) -> None:

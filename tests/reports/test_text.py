@@ -45,7 +45,7 @@ def test_one_blank_instead_of_two_is_tried_first() -> None:
 def test_a_column_that_may_be_left_out_is_named() -> None:
     shown = lines_of(two_columns("context_parallel_ring", drop=1), 22)
     assert shown[:3] == ["name", "─────────────────────", "context_parallel_ring"]
-    assert shown[4:] == ["Columns that do not", "  fit are in JSON: b."]
+    assert shown[4:] == ["Columns that do not", "  fit (--wide shows", "  them): b."]
 
 
 def test_a_long_name_is_wrapped_at_its_parts() -> None:

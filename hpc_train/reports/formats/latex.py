@@ -15,7 +15,7 @@ from hpc_train.reports.words import ABSENT, one_line
 # Of the class article at 10 pt, in \footnotesize: characters of a line, lines of a page beside the
 # caption, and those of the note below a table.
 WIDTH, PAGE_LINES, NOTE_LINES = 77, 50, 28
-NO_ROOM = "Columns that do not fit are in JSON: {named}."
+NO_ROOM = "Columns that do not fit (CSV has them): {named}."
 
 
 def render(report: Report) -> str:

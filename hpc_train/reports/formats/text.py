@@ -15,7 +15,7 @@ from hpc_train.reports.words import first_of, grouped, one_line
 from hpc_train.scaling.run_flags import FlagCode
 
 WIDTH = 100
-NO_ROOM = "Columns that do not fit are in JSON: {named}."
+NO_ROOM = "Columns that do not fit (--wide shows them): {named}."
 _RULE = "─"
 
 
