@@ -11,7 +11,7 @@ from jinja2.utils import missing
 
 from hpc_train.base.errors import RenderError, nearest
 from hpc_train.base.value import Value
-from hpc_train.scripts.template_blocks import current
+from hpc_train.scripts.template_loader import current
 
 # Exceptions of expressions in a template, for example the sum of a number and a text.
 WRONG = (

@@ -15,8 +15,7 @@ from hpc_train.plans.plan import LaunchPlan, Setting
 from hpc_train.scripts import quote_filters
 from hpc_train.scripts.errors import PlanUndefined
 from hpc_train.scripts.quote_filters import WIDTH, note, sh, token
-from hpc_train.scripts.template_blocks import EXTENDED, beside, current, extended
-from hpc_train.scripts.template_loader import TemplateLoader
+from hpc_train.scripts.template_loader import TemplateLoader, beside, current
 
 OURS = (
     *("sh", "token", "required", "directive", "quoted_directive", "command", "comment"),
@@ -49,8 +48,6 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self.filters = {name: FILTERS[name] for name in OF_JINJA}
         self.filters.update({name: getattr(quote_filters, name) for name in OURS})
         self.filters.update(exports=exports, beside=beside)
-        # The loader inserts it into templates.
-        self.filters[EXTENDED] = extended
 
     def join_path(self, template: str, parent: str) -> str:
         """Return the template that `parent` refers to by a name."""

@@ -14,8 +14,7 @@ from hpc_train.plans.plan import Allocation, LaunchPlan, Setting
 from hpc_train.runs.run import Script
 from hpc_train.scripts.errors import WRONG, explain
 from hpc_train.scripts.jinja_environment import TemplateEnvironment
-from hpc_train.scripts.template_blocks import EXTENDED, Rendering, check_blocks, current
-from hpc_train.scripts.template_loader import TemplateLoader
+from hpc_train.scripts.template_loader import Rendering, TemplateLoader, current
 from hpc_train.sites.batch_system import find_batch_system
 
 ALLOCATION = "nested.sbatch.j2"
@@ -61,9 +60,8 @@ def _render(template: Setting, folders: Sequence[Path], **values: Value) -> Scri
     try:
         found = environment.get_template(environment.templates.reference(template.value))
         text = found.render(rendering.values)
-        check_blocks(rendering.extends, environment.templates.blocks)
     except WRONG as failure:
-        words = {"filter": environment.filters.keys() - {EXTENDED}, "test": environment.tests}
+        words = {"filter": environment.filters, "test": environment.tests}
         paths = environment.templates.paths()
         raise explain(failure, paths, words, template.origin) from None
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,8 @@ from hpc_train.plans.plan import LaunchPlan
 
 # Shorter values are words like `true` that occur in many scripts.
 _SHORTEST = 8
+# `NAME = "…"`, `x["NAME"] = "…"`, `"NAME": "…"` and `f(NAME="…")`.
+_NAMED = re.compile(r"""(\w+)(?:["']?\]?\s*(?::[^=]*)?=|["']\s*:)\s*["']([^"']{8,})["']""")
 
 
 def check_disclosure(job: SourcedJob, plan: LaunchPlan) -> None:
@@ -57,14 +60,15 @@ def check_program(text: str, where: str) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         if form := secret_form(line):
             raise _stored(f"{where}, line {number}: it contains a secret ({form})", "NAME")
+        for name, value in _NAMED.findall(line):
+            if looks_secret(name, value):
+                raise _stored(f"{where}, line {number}: {name} looks like a secret", name)
     try:
-        tree = ast.parse(text)
+        ast.parse(text)
     except (SyntaxError, ValueError) as failure:
         number = getattr(failure, "lineno", None) or 1
         reason = getattr(failure, "msg", str(failure))
         raise SpecError(f"{where}, line {number}: not a Python program: {reason}") from None
-    for name, number in _texts_by_name(tree):
-        raise _stored(f"{where}, line {number}: {name} looks like a secret", name)
 
 
 def _stored(problem: str, name: str) -> SpecError:
@@ -72,35 +76,6 @@ def _stored(problem: str, name: str) -> SpecError:
         f"{problem}, and scripts are kept and shared",
         f"read os.environ[{name!r}] in the program, and name it with `secrets: {{{name}: env}}`",
     )
-
-
-def _texts_by_name(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield the names that a program gives to texts, if they are names of secrets."""
-    for node in ast.walk(tree):
-        pairs: list[tuple[ast.AST | None, ast.AST]] = []
-        if isinstance(node, ast.Assign):
-            pairs = [(target, node.value) for target in node.targets]
-        elif isinstance(node, ast.Dict):
-            pairs = list(zip(node.keys, node.values, strict=True))
-        elif isinstance(node, ast.keyword):
-            pairs = [(ast.Name(node.arg or ""), node.value)]
-        for target, value in pairs:
-            name = _name_of(target)
-            if name and isinstance(value, ast.Constant) and isinstance(value.value, str):
-                if len(value.value) >= _SHORTEST and looks_secret(name, value.value):
-                    yield name, value.lineno
-
-
-def _name_of(target: ast.AST | None) -> str:
-    """Return the name in `NAME`, `x.NAME`, `x["NAME"]` or the key `"NAME"` of a dict."""
-    if isinstance(target, ast.Subscript):
-        target = target.slice
-    if isinstance(target, ast.Name):
-        return target.id
-    if isinstance(target, ast.Attribute):
-        return target.attr
-    is_text = isinstance(target, ast.Constant) and isinstance(target.value, str)
-    return str(target.value) if is_text and isinstance(target, ast.Constant) else ""
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,26 +1,62 @@
-"""Names of templates -> files: the first with that name on the search path, none outside it."""
+"""Names of templates -> files: the first with that name on the search path, none outside it.
+
+Compiled templates of the package are cached beside Python's bytecode.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, MutableMapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 import jinja2
-from jinja2 import nodes
+from jinja2 import FileSystemBytecodeCache, nodes
+from jinja2.runtime import Context
 
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import RenderError, nearest
+from hpc_train.base.value import Value
 from hpc_train.runs.run import TemplateFile
-from hpc_train.scripts.compiled_template_cache import cached_code
-from hpc_train.scripts.template_blocks import Blocks, note_ancestors, read_blocks
 
 PACKAGE = "package:"
 _NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _LIMIT = 1024 * 1024
+_EXTENDS = re.compile(r"{%-? *extends +[\"']([^\"']+)")
+_BLOCK = re.compile(r"{%-? *block +(\w+)")
+FOLDER = Path(cache_from_source(__file__)).parent
+# These determine the compiled form: Jinja applies filters to constants as it compiles.
+_DETERMINING = ("quote_filters.py", "template_loader.py", "jinja_environment.py")
+MODULES = tuple(Path(__file__).with_name(name) for name in _DETERMINING)
+PATTERN = "template-%s.bin"
+
+
+class Rendering:
+    """One script on its way."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self.values = values
+        # In order, each once.
+        self.used: dict[str, None] = {}
+        # Files that the script needs beside it: name and text.
+        self.beside: dict[str, str] = {}
+
+
+current: ContextVar[Rendering] = ContextVar("current")
+
+
+@jinja2.pass_context
+def beside(context: Context, name: str) -> str:
+    """Record that the script needs a file of the template folders beside it; return its name."""
+    current.get().beside[name] = cast(Any, context.environment).text_of(name)
+    return name
 
 
 class TemplateLoader(jinja2.BaseLoader):
@@ -33,7 +69,6 @@ class TemplateLoader(jinja2.BaseLoader):
         self._folders = tuple(folders)
         self._roots = tuple(folder.resolve() for folder in folders)
         self._files: dict[str, TemplateFile] = {}
-        self.blocks: dict[str, Blocks] = {}
 
     def reference(self, name: str, parent: str | None = None) -> str:
         """Return Jinja's name of the template that `parent` refers to as `name`.
@@ -68,22 +103,41 @@ class TemplateLoader(jinja2.BaseLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,
     ) -> jinja2.Template:
-        """Load a template whose blocks and imports are recorded."""
+        """Load a template whose imports are recorded."""
         text, path, uptodate = self.get_source(environment, name)
 
         def compiled() -> CodeType:
             tree = _import_with_context(environment.parse(text, name, path))
-            self.blocks[name] = read_blocks(tree, path)
-            return environment.compile(note_ancestors(tree, name, environment), name, path)
+            self._check_blocks(tree, text, name, path)
+            return environment.compile(tree, name, path)
 
         try:
             shipped = self._files[name].shipped
             code = cached_code(environment, name, path, text, compiled) if shipped else compiled()
         except RecursionError:
             raise RenderError(f"{path}: nested too deeply") from None
-        made = environment.template_class.from_code(environment, code, globals or {}, uptodate)
-        self.blocks.setdefault(name, Blocks(path=path, names=frozenset(made.blocks), outer={}))
-        return made
+        return environment.template_class.from_code(environment, code, globals or {}, uptodate)
+
+    def _check_blocks(self, tree: nodes.Template, text: str, child: str, path: str) -> None:
+        """Refuse a block that no extended template has: Jinja would silently ignore it."""
+        allowed: set[str] = set()
+        known, reference = {""}, child
+        # What is wrong with an extended template is said where it is loaded.
+        with suppress(jinja2.TemplateNotFound, RenderError, UnicodeDecodeError):
+            while reference not in known and (above := _EXTENDS.search(text)):
+                known.add(reference)
+                reference = self.reference(above[1], reference)
+                text = _read(self._find(reference)[1]).decode()
+                allowed.update(_BLOCK.findall(text))
+        for block in _outer(tree) if allowed else ():
+            if block.name not in allowed:
+                raise jinja2.TemplateSyntaxError(
+                    f"unknown block {block.name!r}{nearest(block.name, allowed)}; "
+                    f"allowed: {', '.join(sorted(allowed))}",
+                    block.lineno,
+                    child,
+                    path,
+                )
 
     def get_source(
         self, environment: jinja2.Environment, template: str
@@ -147,6 +201,39 @@ def _import_with_context(tree: nodes.Template) -> nodes.Template:
         if isinstance(node, (nodes.Import, nodes.FromImport)):
             node.with_context = True
     return tree
+
+
+def _outer(node: nodes.Node) -> Iterator[nodes.Block]:
+    """Yield the blocks that are not inside another."""
+    for child in node.iter_child_nodes():
+        if isinstance(child, nodes.Block):
+            yield child
+        else:
+            yield from _outer(child)
+
+
+def cached_code(
+    environment: jinja2.Environment,
+    name: str,
+    path: str,
+    text: str,
+    compiled: Callable[[], CodeType],
+) -> CodeType:
+    """Return the cached result of `compiled` for a template, if nothing has changed."""
+    cache = FileSystemBytecodeCache(str(FOLDER), PATTERN)
+    bucket = cache.get_bucket(environment, name, path, text + _modules_stamp())
+    if bucket.code is None:
+        bucket.code = compiled()
+        # Like Python, work without a cache if it cannot be written.
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                cache.set_bucket(bucket)
+    return bucket.code
+
+
+@cache
+def _modules_stamp() -> str:
+    return "".join(f"{path.name} {_stamp(path)}\n" for path in MODULES)
 
 
 def _read(path: Path) -> bytes:

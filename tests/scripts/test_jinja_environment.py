@@ -16,8 +16,7 @@ from jinja2 import Environment
 
 from hpc_train.base.errors import RenderError
 from hpc_train.plans.plan import FirstOf, JobVar, LaunchPlan, Setting, Text
-from hpc_train.scripts import compiled_template_cache, render
-from hpc_train.scripts.compiled_template_cache import cached_code
+from hpc_train.scripts import render, template_loader
 from hpc_train.scripts.jinja_environment import exports
 from hpc_train.scripts.quote_filters import (
     command,
@@ -29,6 +28,7 @@ from hpc_train.scripts.quote_filters import (
     token,
 )
 from hpc_train.scripts.render import render_script
+from hpc_train.scripts.template_loader import cached_code
 from tests.cases import cases
 
 Plans = Callable[..., LaunchPlan]
@@ -137,12 +137,12 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
         folder.mkdir()
     module = found[0] / "blocks.py"
     module.write_text("one\n")
-    monkeypatch.setattr(compiled_template_cache, "MODULES", (module,))
-    monkeypatch.setattr(compiled_template_cache, "FOLDER", found[1])
+    monkeypatch.setattr(template_loader, "MODULES", (module,))
+    monkeypatch.setattr(template_loader, "FOLDER", found[1])
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    compiled_template_cache._stamp.cache_clear()
+    template_loader._modules_stamp.cache_clear()
     yield found
-    compiled_template_cache._stamp.cache_clear()
+    template_loader._modules_stamp.cache_clear()
 
 
 def times(*texts: str, before: Callable[[], object] = lambda: None) -> int:

@@ -95,11 +95,10 @@ def test_blocks_come_in_the_order_of_work(plan: Plans, write: Write) -> None:
         ("{% if 1 %}{% block a %}{% endblock %}{% endif %}", "2: unknown block 'a'; allowed: env"),
     ],
 )
-@pytest.mark.parametrize("parent", ["'slurm.sbatch.j2'", "plan.scheduler ~ '.sbatch.j2'"])
 def test_a_block_without_a_place_is_refused(
-    plan: Plans, write: Write, parent: str, text: str, said: str
+    plan: Plans, write: Write, text: str, said: str
 ) -> None:
-    folder = write(f"{{% extends {parent} %}}\n{text}")
+    folder = write(f"{{% extends 'slurm.sbatch.j2' %}}\n{text}")
     with pytest.raises(RenderError) as failure:
         render_script(mine(plan), [folder])
     assert failure.value.message.startswith(f"{folder}/mine.j2:{said}")
