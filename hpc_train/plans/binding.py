@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, takes_whole_nodes
 from hpc_train.plans.explanations import LOCAL_RANK
@@ -92,17 +90,6 @@ def resolve_binding(context: Context, topology: Topology) -> dict[str, Setting]:
         origin = context.site.origin("launchers.gpu_bind")
         settings["gpu_bind"] = _gpus(launchers.gpu_bind, origin, topology)
     return settings
-
-
-def with_binding(
-    request: LaunchRequest, settings: dict[str, Setting], *, nested: bool
-) -> LaunchRequest:
-    """Return the request of a job's step with the applicable binding."""
-    words = {key: settings[key].value for key in ("cpu_bind", "gpu_bind") if key in settings}
-    binding = msgspec.structs.replace(
-        request.binding, cpus=words.get("cpu_bind"), gpus=words.get("gpu_bind")
-    )
-    return msgspec.structs.replace(request, binding=binding, nested=nested)
 
 
 def binding_warnings(

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from hpc_train.base.value import Value, at_least, encode_unit
+from hpc_train.base.errors import PlanError
+from hpc_train.base.value import encode_unit
 from hpc_train.jobs.job import SourcedJob, Topology
-from hpc_train.plans.binding import binding_warnings, place_settings, resolve_binding, with_binding
-from hpc_train.plans.containers.resolve import container_settings, container_setup
+from hpc_train.plans.binding import binding_warnings, place_settings, resolve_binding
+from hpc_train.plans.containers.resolve import (
+    check_starter,
+    container_settings,
+    container_setup,
+    resolve_container,
+)
 from hpc_train.plans.context import (
     Context,
     check_placement,
     from_job,
     from_site,
     host_list,
+    known,
     launcher_warnings,
     resolve_context,
     rule,
@@ -38,11 +45,11 @@ from hpc_train.plans.environment import (
     resolve_secrets,
     secret_settings,
 )
-from hpc_train.plans.launch_request import make_request, mpi_warnings, resolve_launch
-from hpc_train.plans.launchers.base import each_node, texts
+from hpc_train.plans.launchers.base import RANK_WRAPPER, each_node, texts
 from hpc_train.plans.lifecycle import (
     check_requeue,
     check_signal,
+    lifecycle_variables,
     passes_signal,
     requeue_directives,
     requeue_settings,
@@ -52,23 +59,34 @@ from hpc_train.plans.lifecycle import (
 from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network import network_of
 from hpc_train.plans.node_and_rank_counts import core_warnings, gpu_warnings, resolve_topology
+from hpc_train.plans.other_launchers import check_launcher, other_launchers
 from hpc_train.plans.partition_choice import (
-    Choice,
     check_limits,
     choose_partition,
     partition_warnings,
 )
-from hpc_train.plans.plan import Checks, JobVar, Launch, LaunchPlan, LaunchRequest, Setting, Token
+from hpc_train.plans.plan import (
+    Binding,
+    Checks,
+    EnvChange,
+    JobVar,
+    Launch,
+    LaunchPlan,
+    LaunchRequest,
+    Setting,
+    Text,
+    Token,
+)
 from hpc_train.plans.rendezvous import (
     check_elastic,
     elastic_directives,
     elastic_settings,
-    port_warnings,
     rendezvous_settings,
+    resolve_elastic,
 )
-from hpc_train.plans.resource_requests import memory_warnings, request_settings
+from hpc_train.plans.resource_requests import memory_warnings, request_settings, type_settings
 from hpc_train.plans.storage import with_storage
-from hpc_train.sites.partition import Network, PluginCheck, Preemption
+from hpc_train.sites.partition import Network, Preemption
 from hpc_train.sites.profile import SourcedSite
 
 
@@ -85,73 +103,38 @@ def make_plan(
         PlanError: the site forbids the launcher, or the job exceeds a limit.
     """
     check_placement(site, nested=nested)
-    context, partition = _queued(resolve_context(job, site, plain=plain))
-    topology, settings = resolve_topology(context)
+    context = resolve_context(job, site, plain=plain)
+    # Which keys are missing may depend on the partition that the job fits.
+    check_missing(context)
+    context, partition = choose_partition(context)
+    check_missing(context)
+    check_elastic(context)
+    topology, counts = resolve_topology(context)
     context = with_trainer(context, topology)
-    warnings = (
+    warnings = [
         *check_limits(context, topology),
-        *core_warnings(context, settings),
+        *core_warnings(context, counts),
         *memory_warnings(context, topology),
         *check_signal(context.job, site, nested=nested),
         *check_requeue(context, nested=nested),
-    )
+    ]
     requests = request_settings(context, topology, partition)
-    settings = {**_identity(context), **settings, **requests}
     environment = resolve_environment(context, topology)
     bound = resolve_binding(context, topology)
-    request = with_binding(make_request(context, topology, environment), bound, nested=nested)
+    request = make_request(context, topology, environment, bound, nested=nested)
     launch = resolve_launch(context, request, environment)
-    bound |= place_settings(context, request, launch, environment.changes)
-    settings |= {"placement": _placement(topology)} if nested else {}
-    return _assemble(
-        context,
-        _Decisions(
-            request=request,
-            launch=launch,
-            environment=environment,
-            settings={**settings, **bound, **_inside(context, request, environment)},
-            warnings=(*warnings, *_warnings(context, request, launch, environment)),
-        ),
-    )
-
-
-def _queued(context: Context) -> Choice:
-    """Which keys are missing may depend on the partition that the job fits."""
-    check_missing(context)
-    choice = choose_partition(context)
-    check_missing(choice.context)
-    check_elastic(choice.context)
-    return choice
-
-
-def _warnings(
-    context: Context, request: LaunchRequest, launch: Launch, environment: JobEnvironment
-) -> Iterator[str]:
-    yield from default_warnings(context)
-    yield from partition_warnings(context)
-    yield from launcher_warnings(context)
-    yield from environment.warnings
-    yield from gpu_warnings(request.topology, context.launcher, request.gpu_request)
-    yield from mpi_warnings(context, request)
-    yield from binding_warnings(context, request, launch, environment.changes)
-    yield from openmpi_warnings(context, environment.variables, request.mpi)
-    yield from port_warnings(context.site)
-
-
-class _Decisions(Value, frozen=True, kw_only=True):
-    """The decisions, by subject."""
-
-    request: LaunchRequest
-    launch: Launch
-    environment: JobEnvironment
-    settings: dict[str, Setting]
-    warnings: tuple[str, ...]
-
-
-def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
-    job, site = context.job, context.site
-    settings, topology = made.settings, made.request.topology
-    directives = _directives(context, made)
+    settings = {
+        **_identity(context),
+        **counts,
+        **requests,
+        **({"placement": _placement(topology)} if nested else {}),
+        **bound,
+        **place_settings(context, request, launch, environment.changes),
+        **_inside(context, request, environment),
+    }
+    warnings += _warnings(context, request, launch, environment)
+    directives = _directives(context, request, launch, settings)
+    job = context.job
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -164,36 +147,49 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         workdir=job.value.workdir,
         directives=directives,
         plain=context.plain,
-        env=made.environment.env,
-        changes=made.environment.changes,
-        backend=made.environment.backend,
+        env=environment.env,
+        changes=environment.changes,
+        backend=environment.backend,
         modules_purge=site.value.modules_purge,
         modules_use=values_of("modules_use", settings),
         modules=values_of("modules", settings),
         setup=values_of("setup", settings),
         comment=job.value.comment or "",
-        launch=made.launch,
+        launch=launch,
         settings=settings,
-        warnings=made.warnings,
-        nested=made.request.nested,
+        warnings=tuple(warnings),
+        nested=nested,
         secrets=resolve_secrets(job, context.batch),
-        preflight=resolve_preflight(site, made.request, network_of(context)),
-        container=made.request.container,
-        elastic=made.request.elastic,
-        passes_signal=passes_signal(context.job, directives),
-        plugin=made.environment.plugin,
-        plugin_argv=plugin_argv(made.request, made.environment.plugin),
+        preflight=resolve_preflight(site, request, network_of(context)),
+        container=request.container,
+        elastic=request.elastic,
+        passes_signal=passes_signal(job, directives),
+        plugin=environment.plugin,
+        plugin_argv=_on_each_node(request, _PLUGIN) if environment.plugin else (),
         lifecycle=job.value.lifecycle if context.batch.requeues else None,
         host_list=host_list(context),
     )
 
 
-def _directives(context: Context, made: _Decisions) -> tuple[tuple[str, str], ...]:
-    job, site = context.job, context.site
-    topology, settings = made.request.topology, made.settings
+def _warnings(
+    context: Context, request: LaunchRequest, launch: Launch, environment: JobEnvironment
+) -> Iterator[str]:
+    yield from default_warnings(context)
+    yield from partition_warnings(context)
+    yield from launcher_warnings(context)
+    yield from environment.warnings
+    yield from gpu_warnings(request.topology, context.launcher, request.gpu_request)
+    yield from mpi_warnings(context, request)
+    yield from binding_warnings(context, request, launch, environment.changes)
+
+
+def _directives(
+    context: Context, request: LaunchRequest, launch: Launch, settings: dict[str, Setting]
+) -> tuple[tuple[str, str], ...]:
+    job, site, topology = context.job, context.site, request.topology
     own = (
-        *resolve_directives(site, settings, topology, made.launch),
-        *elastic_directives(made.request.elastic, topology.nodes),
+        *resolve_directives(site, settings, topology, launch),
+        *elastic_directives(request.elastic, topology.nodes),
         *signal_directives(context),
         *requeue_directives(context),
     )
@@ -246,7 +242,7 @@ def _launching(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
         "torch": from_job(job, "torch") or from_site(site, "torch", torch),
         "template": from_site(site, "template", site.value.template, "instead of the scheduler's"),
     }
-    return {key: setting for key, setting in given.items() if setting is not None}
+    return known(given)
 
 
 def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:
@@ -254,34 +250,30 @@ def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:
 
     The vendor's script follows the site's lines, which load its modules.
     """
-    job, site = context.job, context.site
-    why = "the vendor's own settings; they need not be repeated"
-    modules = [
-        *((name, context.near(f"modules.{i}")) for i, name in enumerate(context.partition.modules)),
-        *((name, site.origin(f"modules.{i}")) for i, name in enumerate(site.value.modules)),
-    ]
-    modules += [(name, job.origin(f"modules.{i}")) for i, name in enumerate(job.value.modules)]
-    lines = [(line, site.origin(f"setup.{i}")) for i, line in enumerate(site.value.setup)]
+    job, site, partition = context.job, context.site, context.partition
+    modules = [(name, context.near(f"modules.{i}")) for i, name in enumerate(partition.modules)]
+    modules += _listed(site, "modules") + _listed(job, "modules")
+    lines = _listed(site, "setup")
     sourced = site.near("network.script") if script is not None else None
     if script is not None and sourced is not None:
         lines.append((f"source {shlex.quote(script)}", sourced))
-    lines += container_setup(job, site)
-    lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
-    folders = [
-        (folder, site.origin(f"modules_use.{i}")) for i, folder in enumerate(site.value.modules_use)
-    ]
-    return _purge(site) | {
+    lines += [*container_setup(job, site), *_listed(job, "setup")]
+    purge = site.value.modules_purge or None
+    why = "the job must not depend on what the submitting shell has loaded"
+    settings = known({"modules_purge": from_site(site, "modules_purge", purge, why)})
+    why = "the vendor's own settings; they need not be repeated"
+    found = {"modules_use": _listed(site, "modules_use"), "modules": modules, "setup": lines}
+    return settings | {
         f"{key}.{i}": Setting(value=value, origin=origin, why=why * (origin == sourced))
-        for key, found in (("modules_use", folders), ("modules", modules), ("setup", lines))
-        for i, (value, origin) in enumerate(found)
+        for key, values in found.items()
+        for i, (value, origin) in enumerate(values)
     }
 
 
-def _purge(site: SourcedSite) -> dict[str, Setting]:
-    if not site.value.modules_purge:
-        return {}
-    why = "the job must not depend on what the submitting shell has loaded"
-    return {"modules_purge": Setting(value=True, origin=site.origin("modules_purge"), why=why)}
+def _listed(sourced: SourcedJob | SourcedSite, key: str) -> list[tuple[str, str]]:
+    """Return the values of a list, each with its origin."""
+    values = getattr(sourced.value, key)
+    return [(value, sourced.origin(f"{key}.{i}")) for i, value in enumerate(values)]
 
 
 def values_of(key: str, settings: dict[str, Setting]) -> tuple[str, ...]:
@@ -322,11 +314,6 @@ def resolve_preflight(site: SourcedSite, request: LaunchRequest, network: Networ
     )
 
 
-def plugin_argv(request: LaunchRequest, plugin: PluginCheck | None) -> tuple[Token, ...]:
-    """Return the command that looks for the library of a plug-in on each node."""
-    return _on_each_node(request, _PLUGIN) if plugin else ()
-
-
 def preflight_settings(site: SourcedSite) -> dict[str, Setting]:
     """Return the settings of the checks, with their origin."""
     if site.value.preflight is None:
@@ -348,13 +335,28 @@ def _on_each_node(request: LaunchRequest, checks: JobVar) -> tuple[Token, ...]:
 
 def default_settings(context: Context) -> dict[str, Setting]:
     """Return the defaults of the site that may be unexpected for a job."""
-    return {
-        **_default_time(context),
-        **_requeue(context.site),
-        **_steps(context.site),
-        **_cores(context.site),
-        **_preemption(context),
-    }
+    site, lifecycle, rules = (
+        context.site,
+        context.site.value.lifecycle,
+        context.partition.preemption,
+    )
+    found = {"default_time": _default_time(context)}
+    if lifecycle and lifecycle.requeue is not None:
+        does = "starts the job again" if lifecycle.requeue else "does not start the job again"
+        why = f"Slurm {does} when a node is lost, unless sbatch is told otherwise"
+        why = f"{why}; {lifecycle.note}" if lifecycle.note else why
+        found["requeue"] = from_site(site, "lifecycle.requeue", lifecycle.requeue, why)
+    if site.value.step_manager != "slurmd":
+        # psid differs from srun in options that a step only inherits.
+        why = "not slurmd: each srun is told its cores, tasks and nodes, and inherits none of them"
+        found["step_manager"] = from_site(site, "step_manager", site.value.step_manager, why)
+    if site.value.cpu_request != "allowed":
+        why = "cores come with the nodes or GPUs; only the job's steps count them"
+        found["cpu_request"] = from_site(site, "cpu_request", "forbidden", why)
+    if rules is not None:
+        place = context.near("preemption")
+        found["preemption"] = Setting(value="possible", origin=place, why=_ended(rules))
+    return known(found)
 
 
 def default_warnings(context: Context) -> Iterator[str]:
@@ -363,7 +365,7 @@ def default_warnings(context: Context) -> Iterator[str]:
     site, partition = context.site, context.partition
     listed = context.queue.partition is not None
     where = f"{site.value.name} {partition.name}" if listed else site.value.name
-    for limit in _default_time(context).values():
+    if limit := _default_time(context):
         yield (
             f"no time limit: {where} ends the job after {limit.value} ({limit.origin}); "
             "give it a time"
@@ -382,50 +384,11 @@ def _without_options(context: Context) -> Iterator[str]:
         )
 
 
-def _default_time(context: Context) -> dict[str, Setting]:
-    limit = context.partition.default_time
-    if limit is None or context.job.value.resources.time is not None:
-        return {}
-    origin, why = context.origin("default_time"), "the job asks for no time"
-    return {"default_time": Setting(value=limit, origin=origin, why=why)}
-
-
-def _requeue(site: SourcedSite) -> dict[str, Setting]:
-    lifecycle = site.value.lifecycle
-    if lifecycle is None or lifecycle.requeue is None:
-        return {}
-    does = "starts the job again" if lifecycle.requeue else "does not start the job again"
-    why = f"Slurm {does} when a node is lost, unless sbatch is told otherwise"
-    why = f"{why}; {lifecycle.note}" if lifecycle.note else why
-    return {
-        "requeue": Setting(
-            value=lifecycle.requeue, origin=site.origin("lifecycle.requeue"), why=why
-        )
-    }
-
-
-def _steps(site: SourcedSite) -> dict[str, Setting]:
-    """psid differs from srun in options that a step only inherits."""
-    if site.value.step_manager == "slurmd":
-        return {}
-    why = "not slurmd: each srun is told its cores, tasks and nodes, and inherits none of them"
-    origin = site.origin("step_manager")
-    return {"step_manager": Setting(value=site.value.step_manager, origin=origin, why=why)}
-
-
-def _cores(site: SourcedSite) -> dict[str, Setting]:
-    if site.value.cpu_request == "allowed":
-        return {}
-    why = "cores come with the nodes or GPUs; only the job's steps count them"
-    return {"cpu_request": Setting(value="forbidden", origin=site.origin("cpu_request"), why=why)}
-
-
-def _preemption(context: Context) -> dict[str, Setting]:
-    rules = context.partition.preemption
-    if rules is None:
-        return {}
-    origin = context.near("preemption")
-    return {"preemption": Setting(value="possible", origin=origin, why=_ended(rules))}
+def _default_time(context: Context) -> Setting | None:
+    if context.job.value.resources.time is not None:
+        return None
+    limit, key = context.partition.default_time, context.key("default_time")
+    return from_site(context.site, key, limit, "the job asks for no time")
 
 
 def _ended(rules: Preemption) -> str:
@@ -438,39 +401,153 @@ def _ended(rules: Preemption) -> str:
     return "; ".join(words)
 
 
-# Pattern of an option or a variable's name -> its replacement in Open MPI 5.
-_GONE = {
-    r"(OMPI_MCA_)?orte_tag_output": "PRTE_MCA_output=tag, or --output tag",
-    r"(OMPI_MCA_)?orte_base_help_aggregate": "OMPI_MCA_opal_base_help_aggregate",
-    r"orte_ess_base_stream_buffering": "OMPI_MCA_ompi_stream_buffering",
-    r"(OMPI_MCA_)?oob_tcp_if_(in|ex)clude": "PRTE_MCA_prte_if_include",
-    r"(OMPI_MCA_)?(orte|plm|rmaps|ras|oob|ess)_\w+": "PRTE_MCA_…, its runtime is PRRTE",
-    r"PRRTE_MCA_\w+": "PRTE_MCA_…, with one R",
-    r"--?(npernode|npersocket|cpus-per-proc|bind-to-core)": "--map-by ppr:N:node:PE=M, --bind-to",
+# Option of a launcher -> the job's key to use instead.
+_KEYS = {
+    "nodes": "resources.nodes",
+    "nnodes": "resources.nodes, and elastic.min_nodes for a range",
+    "ntasks": "resources.tasks_per_node",
+    "ntasks-per-node": "resources.tasks_per_node",
+    "nproc-per-node": "resources.tasks_per_node",
+    "cpus-per-task": "resources.cpus_per_task",
+    "export": "env",
 }
 
 
-def openmpi_warnings(
-    context: Context, env: Mapping[str, Setting], mpi: str | None
-) -> tuple[str, ...]:
-    """Warn of options that Open MPI 5 no longer has and silently ignores; `mpi` is srun's type."""
-    if not at_least(context.site.value.launchers.openmpi, "5"):
-        return ()
-    return tuple(_old_words(context, env, mpi))
+def make_request(
+    context: Context,
+    topology: Topology,
+    environment: JobEnvironment,
+    bound: Mapping[str, Setting],
+    *,
+    nested: bool,
+) -> LaunchRequest:
+    """Collect the values of a job and a site that launchers need.
+
+    Raises:
+        PlanError: the container or the elastic bounds are invalid, or the launcher starts no ranks
+            of MPI for a program that needs them.
+    """
+    job, site = context.job.value, context.site.value
+    launchers, env = site.launchers, environment.variables
+    container = resolve_container(context, topology, environment)
+    kind = type_settings(context, topology).get("gpu_type")
+    words = {key: setting.value for key, setting in bound.items()}
+    return LaunchRequest(
+        topology=topology,
+        command=job.command,
+        batch=context.batch,
+        srun_args=launchers.srun_args,
+        mpi=_mpi(context, environment.backend, inside=container is not None),
+        exported=(*env, *lifecycle_variables(context), *job.secrets),
+        gpu_request=site.gpu_request,
+        gpu_type=kind.value if kind else None,
+        nested=nested,
+        args=job.launcher_args,
+        mpirun_args=launchers.mpirun_args,
+        binding=Binding(
+            cpus=words.get("cpu_bind"),
+            gpus=words.get("gpu_bind"),
+            numa=launchers.numa_binding,
+            mpirun=launchers.bind_to,
+        ),
+        threads_per_core=context.partition.threads_per_core or 1,
+        container=container,
+        elastic=resolve_elastic(context.job),
+        torch=job.torch or site.torch,
+        openmpi=launchers.openmpi,
+        plain=context.plain,
+    )
 
 
-def _old_words(context: Context, env: Mapping[str, Setting], mpi: str | None) -> Iterator[str]:
-    site, launcher = context.site, context.launcher
-    launchers = site.value.launchers
-    if launcher.mpi and launcher.through_srun and mpi == "pmi2":
-        yield f"{site.origin('launchers.mpi')}: Open MPI 5 has no PMI-2; use pmix"
-    places = [(word, site.near("launchers.mpirun_args")) for word in launchers.mpirun_args]
-    places = places if launcher.open_mpi else []
-    for word, origin in [*places, *((name, setting.origin) for name, setting in env.items())]:
-        for pattern, instead in _GONE.items():
-            if re.fullmatch(pattern, word):
-                yield f"{origin}: Open MPI 5 has no {word}: {instead}"
-                break
+def resolve_launch(context: Context, request: LaunchRequest, environment: JobEnvironment) -> Launch:
+    """Return argv of the job's launcher.
+
+    Raises:
+        PlanError: the launcher cannot start the ranks or the image, or a word repeats an option.
+    """
+    check_launcher(context, request.topology)
+    launch = context.launcher.command(request)
+    check_starter(context, request.container)
+    _check_arguments(context, request, launch)
+    return _without_wrapper(launch, environment.changes) if context.plain else launch
+
+
+def _without_wrapper(launch: Launch, changes: Iterable[EnvChange]) -> Launch:
+    """Start the ranks of a plain script directly, unless their wrapper sets variables."""
+    if launch.rank_env or any(change.scope == "ranks" for change in changes):
+        return launch
+    # Its place in `bash -c "$rank_wrapper" rank`.
+    at = launch.argv.index(RANK_WRAPPER)
+    return msgspec.structs.replace(launch, argv=(*launch.argv[: at - 2], *launch.argv[at + 2 :]))
+
+
+def _mpi(context: Context, backend: str, *, inside: bool) -> str | None:
+    """Return the type for `srun --mpi`, if MPI connects the ranks; `none` needs no ranks of MPI.
+
+    Other ranks do not need it, and a plug-in that they load can fail for reasons of its own: two
+    slurmd on one machine, for example, write to the same /tmp/spmix_appdir_*.
+    """
+    job, launcher, site = context.job, context.launcher, context.site.value
+    if job.value.mpi and not (launcher.mpi or launcher.one_rank):
+        raise PlanError(
+            f"{job.origin('mpi')}: mpi is true, but the launcher {launcher.name} starts ranks that "
+            "MPI does not connect",
+            other_launchers(context),
+        )
+    within = site.containers.mpi if inside and site.containers else None
+    kind = within or site.launchers.mpi
+    used = launcher.mpi and (job.value.mpi or backend == "mpi")
+    return kind if used or kind == "none" else None
+
+
+def mpi_warnings(context: Context, request: LaunchRequest) -> Iterator[str]:
+    """Warn of ranks of MPI for which a profile states no type of `srun --mpi`."""
+    stated = any(word.startswith("--mpi") for word in (*request.srun_args, *request.args))
+    if context.job.value.mpi and context.by_srun and not (request.mpi or stated):
+        yield (
+            f"{context.job.origin('mpi')}: {context.site.value.name} states no launchers.mpi, so "
+            "srun uses the MpiDefault of the cluster; launcher_args: [--mpi=pmix] states another"
+        )
+
+
+def _check_arguments(context: Context, request: LaunchRequest, launch: Launch) -> None:
+    """Refuse an option that is already set, because the last one would silently take precedence.
+
+    Raises:
+        PlanError: with the key to use instead.
+    """
+    words = [*_before_ranks(launch.argv), *_before_ranks(launch.agent or ())]
+    given = Counter(map(_option, words))
+    # A value of the job may follow that of the site.
+    given.subtract(map(_option, (*request.srun_args, *request.mpirun_args, *request.args)))
+    if request.container:
+        runtime = (*request.container.around, *request.container.step)
+        given.subtract(map(_option, _before_ranks(runtime)))
+    if context.by_srun and not launch.agent:
+        given["export"] = 1
+    for option in filter(None, map(_option, request.args)):
+        if given[option] > 0:
+            key = _KEYS.get(option)
+            raise PlanError(
+                f"{context.job.near('launcher_args')}: launcher_args: hpctrain gives --{option} "
+                "by itself",
+                f"say it with {key}" if key else "take it out",
+            )
+
+
+def _before_ranks(tokens: Iterable[Token]) -> Iterator[str]:
+    for token in tokens:
+        if token == RANK_WRAPPER:
+            return
+        if isinstance(token, Text):
+            yield token.text
+
+
+def _option(word: str) -> str:
+    """Return the long name of an option, which torchrun and accelerate accept in two spellings."""
+    if not word.startswith("--"):
+        return ""
+    return word[2:].partition("=")[0].replace("_", "-")
 
 
 def plan_digest(plan: LaunchPlan) -> str:

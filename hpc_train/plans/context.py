@@ -5,6 +5,7 @@ An option of the command line is part of the job, and takes precedence over its 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -189,6 +190,11 @@ def rule(value: Any, why: str) -> Setting:
 def default(value: Any, why: str) -> Setting:
     """Return a default, for a value that neither job nor site sets."""
     return Setting(value=value, origin="default", why=why)
+
+
+def known(settings: Mapping[str, Setting | None]) -> dict[str, Setting]:
+    """Return the settings that there are."""
+    return {key: setting for key, setting in settings.items() if setting is not None}
 
 
 def asked_at(job: SourcedJob, key: str) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
-
-import msgspec
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import Value, within
@@ -29,7 +27,7 @@ from hpc_train.plans.network import (
 )
 from hpc_train.plans.plan import EnvChange, JobVar, Secret, Setting
 from hpc_train.sites.batch_system import BatchSystem
-from hpc_train.sites.partition import EnvBlock, PluginCheck, When
+from hpc_train.sites.partition import EnvBlock, EnvScope, PluginCheck, When
 from hpc_train.sites.profile import SourcedSite
 
 # Networks of NCCL itself, and its word for no plug-in.
@@ -62,13 +60,12 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     backend, doubts = resolve_backend(context, topology)
     facts = network_context(context, topology, backend.value)
     order = gpu_order(context, topology, facts.vendor)
-    found = resolve_env(context, topology, facts, order)
+    found = _resolve_variables(facts, topology, order)
     # `or ()`: Python 3.10 has more than one empty tuple, and only the default's is omitted when a
     # plan is written, and thus from the name of a run.
     changes = tuple(change for change, _ in found.changes) or ()
     handed_on = {c.name: s for c, s in found.changes if c.scope == "job" and c.value is not None}
-    option = network_option(found, facts)
-    plugin = _forced_plugin(context, found, facts)
+    plugin = _forced_plugin(found, facts)
     return JobEnvironment(
         backend=backend.value,
         variables={**found.env, **{n: s for n, s in handed_on.items() if n not in found.env}},
@@ -78,9 +75,9 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
         plugin=plugin,
         settings={
             "backend": backend,
-            **option,
+            **_network_option(found, facts),
             **({"gpu_order": order} if isinstance(order, Setting) else {}),
-            **env_settings(found),
+            **_settings(found),
         },
         warnings=(
             *doubts,
@@ -91,19 +88,17 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     )
 
 
-def _forced_plugin(
-    context: Context, environment: Environment, facts: NetworkContext
-) -> PluginCheck | None:
+def _forced_plugin(variables: Variables, facts: NetworkContext) -> PluginCheck | None:
     """Return the plug-in that must be on the node; the job's own word needs no check.
 
     The libraries in an image cannot be seen from the host.
     """
-    provider = facts.network.plugin_from or ""
+    job, provider = facts.context.job.value, facts.network.plugin_from or ""
+    if job.container is not None or not facts.context.batch.starter:
+        return None
     for name in ("NCCL_NET_PLUGIN", "NCCL_NET"):
-        setting = environment.env.get(name)
-        if setting is None or name in context.job.value.env or facts.container:
-            continue
-        if facts.batch.starter and setting.value not in _BUILT_IN:
+        setting = variables.env.get(name)
+        if setting and name not in job.env and setting.value not in _BUILT_IN:
             return PluginCheck(name=name, value=str(setting.value), provider=provider)
     return None
 
@@ -133,33 +128,33 @@ def _exported(value: Any) -> str | JobVar:
     return value if isinstance(value, JobVar) else str(value)
 
 
-def resolve_env(
-    context: Context, topology: Topology, facts: NetworkContext, order: GpuOrder = None
-) -> Environment:
+def _resolve_variables(facts: NetworkContext, topology: Topology, order: GpuOrder) -> Variables:
     """Return the variables; precedence: job, blocks of the site, env of the site, rules."""
-    job, site = context.job, context.site
+    context, job, site = facts.context, facts.context.job, facts.context.site
     recorder = flight_recorder(context) if _NCCL.intersection(facts.runtimes) else {}
     settings = {**_rules(context, topology), **recorder}
-    settings |= {**network_settings(facts, site), **_way_out(site)}
-    given = {**site.value.env, **_way_out(site)}
-    ruled = tuple(name for name in settings if name not in given)
+    settings |= {**network_settings(facts), **_way_out(site)}
+    ruled = settings.keys() - site.value.env.keys() - _way_out(site).keys()
     for name, value in site.value.env.items():
         why = site.value.env_why.get(name, "")
         settings[name] = Setting(value=value, origin=site.origin(f"env.{name}"), why=why)
-    changes = (order,) if isinstance(order, tuple) else ()
-    environment = Environment(env=settings, ruled=ruled, changes=changes)
-    environment = apply_blocks(environment, facts, site)
-    own = {
-        name: Setting(value=value, origin=job.origin(f"env.{name}"))
-        for name, value in job.value.env.items()
-    }
-    return without_companions(overlay(environment, own))
+    found = Variables(settings, ruled)
+    found.changes += (order,) if isinstance(order, tuple) else ()
+    for index in range(len(site.value.env_blocks)):
+        _apply_block(found, facts, index)
+    for name, value in job.value.env.items():
+        found.forget(name)
+        found.env[name] = Setting(value=value, origin=job.origin(f"env.{name}"))
+    if ALT_READ not in _protocols(found):
+        for name in found.ruled.intersection(RDZV_COMPANIONS):
+            found.env.pop(name, None)
+    return found
 
 
-def network_option(environment: Environment, facts: NetworkContext) -> dict[str, Setting]:
+def _network_option(variables: Variables, facts: NetworkContext) -> dict[str, Setting]:
     """Return the option of sbatch that alt_read requires, independent of its origin."""
-    chosen = _protocols(environment)
-    if not facts.batch.network_option:
+    chosen = _protocols(variables)
+    if not facts.context.batch.network_option:
         return {}
     if ALT_READ in chosen:
         why = f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone"
@@ -174,19 +169,11 @@ def network_option(environment: Environment, facts: NetworkContext) -> dict[str,
     return {"network": Setting(value=None, origin=setting.origin, why=why)}
 
 
-def without_companions(environment: Environment) -> Environment:
-    """Drop the rules' variables for alt_read if another protocol is selected."""
-    if ALT_READ in _protocols(environment):
-        return environment
-    dropped = set(RDZV_COMPANIONS).intersection(environment.ruled)
-    kept = {name: s for name, s in environment.env.items() if name not in dropped}
-    return msgspec.structs.replace(environment, env=kept)
-
-
-def _protocols(environment: Environment) -> dict[str, Setting]:
+def _protocols(variables: Variables) -> dict[str, Setting]:
     """Return the possible protocols of the ranks, in the order of the script."""
-    settings = [*environment.env.items(), *(p for p in environment.there if p[1].value is not None)]
-    settings += [(change.name, setting) for change, setting in environment.changes]
+    there = ((name, s) for name, s in variables.there.items() if s.value is not None)
+    changed = ((change.name, setting) for change, setting in variables.changes)
+    settings = [*variables.env.items(), *there, *changed]
     return {str(s.value): s for name, s in settings if name == RDZV_VARIABLE}
 
 
@@ -247,66 +234,60 @@ def secret_settings(job: SourcedJob) -> dict[str, Setting]:
     }
 
 
-class Environment(Value, frozen=True, kw_only=True):
+class Variables:
     """The variables of a job while they are resolved.
 
     `env` is exported unchanged, `changes` follow with their settings, `there` are set elsewhere,
     for example by a module. `ruled` are the names that a rule sets, not a file.
     """
 
-    env: dict[str, Setting]
-    ruled: tuple[str, ...] = ()
-    changes: tuple[tuple[EnvChange, Setting], ...] = ()
-    there: tuple[tuple[str, Setting], ...] = ()
-    warnings: tuple[str, ...] = ()
+    def __init__(self, env: dict[str, Setting], ruled: set[str]) -> None:
+        self.env, self.ruled = env, ruled
+        self.changes: list[tuple[EnvChange, Setting]] = []
+        self.there: dict[str, Setting] = {}
+        self.warnings: list[str] = []
 
+    def forget(self, name: str, scopes: Sequence[str] = get_args(EnvScope)) -> None:
+        """Drop what was said of a variable before, and its changes in some scopes."""
+        self.ruled.discard(name)
+        self.there.pop(name, None)
+        self.changes = [
+            pair for pair in self.changes if pair[0].name != name or pair[0].scope not in scopes
+        ]
 
-def apply_blocks(environment: Environment, facts: NetworkContext, site: SourcedSite) -> Environment:
-    """Apply the matching blocks to the environment, in order; a later one takes precedence."""
-    for index, block in enumerate(site.value.env_blocks):
-        unknown = _unknown(block.when, facts)
-        if not meets(block.when, facts):
-            continue
-        if unknown:
-            environment = _skipped(environment, f"env_blocks.{index}", unknown, site)
-        elif block.when.nccl is not None and facts.nccl is None:
-            environment = _of_unknown_nccl(environment, f"env_blocks.{index}", site)
-        elif block.already_set_by is not None:
-            environment = _leave(environment, block, f"env_blocks.{index}", site)
+    def change(self, change: EnvChange, setting: Setting) -> None:
+        """A set or unset replaces earlier settings, a default only the rules' value.
+
+        A plain value for the whole job is an ordinary export.
+        """
+        name, whole, replaces = change.name, change.scope == "job", change.mode == "set"
+        if whole and (replaces or (change.mode == "default" and name in self.ruled)):
+            self.env.pop(name, None)
+        earlier = get_args(EnvScope) if whole else (change.scope,)
+        self.forget(name, earlier if replaces else ())
+        if whole and replaces and change.value is not None:
+            self.env[name] = setting
         else:
-            environment = _write(environment, block, f"env_blocks.{index}", site)
-    return environment
+            self.changes.append((change, setting))
 
 
 def meets(when: When, facts: NetworkContext) -> bool:
     """Return whether a block applies to a job; an unknown fact matches."""
     return (
         (when.nodes is None or within((facts.nodes,), when.nodes))
-        and _among(facts.partition, when.partition)
-        and _among(facts.launcher.name, when.launcher)
+        and _among(facts.context.job.value.partition, when.partition)
+        and _among(facts.context.launcher.name, when.launcher)
         and (when.runtime is None or not set(facts.runtimes).isdisjoint(_words(when.runtime)))
         and _among(facts.vendor, when.vendor)
         and (when.nccl is None or facts.nccl is None or within(facts.nccl, when.nccl))
-        and when.container in (None, facts.container)
+        and when.container in (None, facts.context.job.value.container is not None)
     )
 
 
-def overlay(environment: Environment, own: dict[str, Setting]) -> Environment:
-    """Apply the job's own variables, which take precedence over all others."""
-    return msgspec.structs.replace(
-        environment,
-        env={**environment.env, **own},
-        ruled=tuple(name for name in environment.ruled if name not in own),
-        changes=tuple(pair for pair in environment.changes if pair[0].name not in own),
-        there=tuple(pair for pair in environment.there if pair[0] not in own),
-    )
-
-
-def env_settings(environment: Environment) -> dict[str, Setting]:
+def _settings(variables: Variables) -> dict[str, Setting]:
     """Return the settings of the environment for `explain`, including variables set elsewhere."""
-    known = (*environment.env.items(), *environment.there)
-    shown = {f"env.{name}": setting for name, setting in known}
-    for change, setting in environment.changes:
+    shown = {f"env.{name}": s for name, s in {**variables.env, **variables.there}.items()}
+    for change, setting in variables.changes:
         words = ["unset"] if change.value is None else []
         words += [change.mode] if change.mode != "set" else []
         words += [change.scope] if change.scope != "job" else []
@@ -319,27 +300,6 @@ def env_settings(environment: Environment) -> dict[str, Setting]:
     return shown
 
 
-def _unknown(when: When, facts: NetworkContext) -> str:
-    """Return the keys without which a condition of a block is unknown."""
-    if when.partition is not None and facts.partition is None:
-        return "the job names no partition"
-    if when.vendor is not None and facts.vendor is None:
-        return "the profile does not say network.gpus"
-    return ""
-
-
-def _of_unknown_nccl(environment: Environment, key: str, site: SourcedSite) -> Environment:
-    """Leave out what only some versions of NCCL need; `explain` prints the key to set."""
-    block = site.value.env_blocks[int(key.partition(".")[2])]
-    why = f"left out: it is for NCCL {block.when.nccl}, and the profile does not say network.nccl"
-    found = tuple(
-        (name, Setting(value=None, origin=site.near(f"{key}.when"), why=why, source=block.source))
-        for name in block.env
-        if name not in environment.env
-    )
-    return msgspec.structs.replace(environment, there=(*environment.there, *found))
-
-
 def _among(value: str | None, wanted: str | tuple[str, ...] | None) -> bool:
     """An unknown value matches any."""
     return wanted is None or value is None or value in _words(wanted)
@@ -349,76 +309,53 @@ def _words(wanted: str | tuple[str, ...]) -> tuple[str, ...]:
     return (wanted,) if isinstance(wanted, str) else wanted
 
 
-def _skipped(environment: Environment, key: str, unknown: str, site: SourcedSite) -> Environment:
-    place = site.near(f"{key}.when")
-    warning = f"{place}: {key} is left out, because {unknown}"
-    return msgspec.structs.replace(environment, warnings=(*environment.warnings, warning))
+def _apply_block(found: Variables, facts: NetworkContext, index: int) -> None:
+    """Apply a block of the site if it matches; it takes precedence over earlier ones."""
+    site, key = facts.context.site, f"env_blocks.{index}"
+    block = site.value.env_blocks[index]
+    if not meets(block.when, facts):
+        return
+    unknown = ""
+    if block.when.partition is not None and facts.context.job.value.partition is None:
+        unknown = "the job names no partition"
+    elif block.when.vendor is not None and facts.vendor is None:
+        unknown = "the profile does not say network.gpus"
+    if unknown:
+        place = site.near(f"{key}.when")
+        found.warnings.append(f"{place}: {key} is left out, because {unknown}")
+    elif block.when.nccl is not None and facts.nccl is None:
+        # Only some versions of NCCL need it; `explain` prints the key to set.
+        nccl = block.when.nccl
+        why = f"left out: it is for NCCL {nccl}, and the profile does not say network.nccl"
+        left_out = Setting(
+            value=None, origin=site.near(f"{key}.when"), why=why, source=block.source
+        )
+        found.there |= {name: left_out for name in block.env if name not in found.env}
+    elif block.already_set_by is not None:
+        _leave(found, block, key, site)
+    else:
+        values: list[tuple[str, str | None, str]] = [(name, None, "unset") for name in block.unset]
+        values += [(name, str(value), f"env.{name}") for name, value in block.env.items()]
+        for name, value, place in values:
+            change = EnvChange(
+                name=name,
+                value=value,
+                mode="set" if value is None else block.mode,
+                scope=block.scope,
+                separator=":" if value is None else block.separator,
+            )
+            origin = site.near(f"{key}.{place}")
+            found.change(
+                change, Setting(value=value, origin=origin, why=block.why, source=block.source)
+            )
 
 
-def _setting(block: EnvBlock, value: object, origin: str) -> Setting:
-    return Setting(value=value, origin=origin, why=block.why, source=block.source)
-
-
-def _leave(environment: Environment, block: EnvBlock, key: str, site: SourcedSite) -> Environment:
+def _leave(found: Variables, block: EnvBlock, key: str, site: SourcedSite) -> None:
     """Omit variables that are set elsewhere; their values are known to dependent rules."""
     reason = f"set by {block.already_set_by}, so the script does not set it"
-    there = {
-        name: Setting(
-            value=str(value),
-            origin=site.near(f"{key}.env.{name}"),
-            why=f"{reason}; {block.why}" if block.why else reason,
-            source=block.source,
-        )
-        for name, value in block.env.items()
-    }
-    kept = {name: setting for name, setting in environment.env.items() if name not in there}
-    return msgspec.structs.replace(
-        environment,
-        env=kept,
-        changes=tuple(pair for pair in environment.changes if pair[0].name not in there),
-        there=(*(pair for pair in environment.there if pair[0] not in there), *there.items()),
-    )
-
-
-def _write(environment: Environment, block: EnvBlock, key: str, site: SourcedSite) -> Environment:
-    for name in block.unset:
-        change = EnvChange(name=name, value=None, scope=block.scope)
-        setting = _setting(block, None, site.near(f"{key}.unset"))
-        environment = _add(_forget(environment, change), change, setting)
+    why = f"{reason}; {block.why}" if block.why else reason
     for name, value in block.env.items():
-        change = EnvChange(
-            name=name,
-            value=str(value),
-            mode=block.mode,
-            scope=block.scope,
-            separator=block.separator,
-        )
-        setting = _setting(block, str(value), site.near(f"{key}.env.{name}"))
-        environment = _add(_forget(environment, change), change, setting)
-    return environment
-
-
-def _forget(environment: Environment, change: EnvChange) -> Environment:
-    """Drop earlier settings: a set or unset replaces all, a default only the rules' value."""
-    env, name, whole = dict(environment.env), change.name, change.scope == "job"
-    replaces = change.mode == "set"
-    if whole and (replaces or (change.mode == "default" and name in environment.ruled)):
-        env.pop(name, None)
-    return msgspec.structs.replace(
-        environment,
-        env=env,
-        ruled=tuple(known for known in environment.ruled if known != name),
-        changes=tuple(
-            pair
-            for pair in environment.changes
-            if not (replaces and pair[0].name == name and (whole or pair[0].scope == change.scope))
-        ),
-        there=tuple(pair for pair in environment.there if pair[0] != name),
-    )
-
-
-def _add(environment: Environment, change: EnvChange, setting: Setting) -> Environment:
-    """A plain value for the whole job is an ordinary export."""
-    if change.scope == "job" and change.mode == "set" and change.value is not None:
-        return msgspec.structs.replace(environment, env={**environment.env, change.name: setting})
-    return msgspec.structs.replace(environment, changes=(*environment.changes, (change, setting)))
+        found.env.pop(name, None)
+        found.forget(name)
+        origin = site.near(f"{key}.env.{name}")
+        found.there[name] = Setting(value=str(value), origin=origin, why=why, source=block.source)

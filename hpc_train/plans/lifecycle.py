@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import parts, within
 from hpc_train.jobs.job import SourcedJob
-from hpc_train.plans.context import Context, from_job, rule
+from hpc_train.plans.context import Context, from_job, known, rule
 from hpc_train.plans.directives import refused_option
 from hpc_train.plans.other_launchers import other_launchers
 from hpc_train.plans.plan import JobVar, Setting
@@ -117,11 +117,8 @@ def requeue_settings(job: SourcedJob) -> dict[str, Setting]:
     """Return the keys of `lifecycle`, if the job has any."""
     if job.value.lifecycle is None:
         return {}
-    found = {
-        f"{_LIFECYCLE}.{key}": from_job(job, f"{_LIFECYCLE}.{key}", why)
-        for key, why in _WHY.items()
-    }
-    return {key: setting for key, setting in found.items() if setting is not None}
+    found = {(key := f"{_LIFECYCLE}.{name}"): from_job(job, key, why) for name, why in _WHY.items()}
+    return known(found)
 
 
 def lifecycle_variables(context: Context) -> tuple[str, ...]:

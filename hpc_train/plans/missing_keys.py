@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import Value
 from hpc_train.plans.context import Context, asked_at, on_partition
-from hpc_train.sites.partition import ANY
+from hpc_train.sites.partition import ANY, Select
 from hpc_train.sites.profile import sample_account
 
 
-class MissingKey(Value, frozen=True, kw_only=True):
+class MissingKey(NamedTuple):
     """A key of the job, an example of its value, why the site needs it, what prints values."""
 
     key: str
@@ -35,21 +35,27 @@ def check_missing(context: Context) -> None:
     if not missing:
         return
     site = context.site.value.name
+    whole = f"a whole job file: hpctrain site show {site} --job"
     # An option has the place of other keys, not of those that are missing.
     place = asked_at(context.job, missing[0].key)
     place = "" if place.startswith("--") else place
     if len(missing) == 1:
-        raise PlanError(f"{place}{site} needs {missing[0].why}", _add(missing[0], context))
+        one, name = missing[0], missing[0].key.removeprefix("resources.")
+        where = "'s resources" if name != one.key else ""
+        line = _or_file(f"add `{name}: {one.example}` to the job{where}", context)
+        raise PlanError(
+            f"{place}{site} needs {one.why}", f"{line}{one.option}{_yours(one)}; {whole}"
+        )
     lines = [f"{one.key}: {one.example}" for one in missing]
     width = max(map(len, lines))
     rows = (
         f"    {line:{width}}  # {one.why}{_yours(one)}"
         for line, one in zip(lines, missing, strict=True)
     )
+    options = " ".join(one.option for one in missing)
     raise PlanError(
         "\n".join((f"{place}{site} needs {len(missing)} more keys:", *rows)),
-        f"{_or_file('add them to the job', context)}{' '.join(one.option for one in missing)}; "
-        f"a whole job file: hpctrain site show {site} --job",
+        f"{_or_file('add them to the job', context)}{options}; {whole}",
     )
 
 
@@ -57,12 +63,8 @@ def missing_keys(context: Context) -> tuple[MissingKey, ...]:
     """Return the keys that the job lacks; if it names no partition, those on the example's."""
     if not context.batch.prefix:
         return ()
-    asked = [*_partition(context)]
     there = _on_example(context)
-    # Whether the others are missing depends on the partition that the job will fit.
-    open_choice = context.queue.partition is None and there.site.value.partition_choice == "fitting"
-    rules = (_account, _time) if open_choice else (_account, _qos, _constraint, _time, _memory)
-    found = [*asked, *(one for one in (rule(there) for rule in rules) if one)]
+    found = [*_partition(context), *_others(there, context)]
     gpus = _gpus(there) if found or _has_gpus(context) else None
     return (*found, gpus) if gpus else tuple(found)
 
@@ -85,67 +87,49 @@ def _partition(context: Context) -> Iterator[MissingKey]:
     if job.partition is not None or not (asked or required):
         return
     if not asked:
-        found = _required(context, "partition", names[0] if names else "NAME", names)
-        yield from (found,) if found else ()
+        yield from _required(context, "partition", names[0] if names else "NAME", names)
         return
     others = len(names) < len(profile.partitions) or not names
     own = "your cluster's own name for one (see sinfo)"
     allowed = ", ".join([*names, *([f"or {own}" if names else own] if others else [])])
     place = context.site.near("partition_choice")
     why = f"a partition: there is no default ({place}); allowed: {allowed}"
-    yield MissingKey(key="partition", example=names[0] if names else "NAME", why=why)
+    yield MissingKey("partition", names[0] if names else "NAME", why)
 
 
-def _account(context: Context) -> MissingKey | None:
-    profile, account = context.site.value, context.site.value.account
-    if not account.required and "account" not in profile.required:
-        return None
-    if context.job.value.account is not None:
-        return None
-    rule = "account.required" if account.required else _rule(context, "account")
-    like = f", such as {account.example}" if account.example else ""
-    like = like or (f" of the form {account.pattern}" if account.pattern else "")
-    why = f"an account{like} ({context.site.near(rule)})"
-    known = account.example or account.pattern
-    example = sample_account(account) if known else "NAME"
-    return MissingKey(key="account", example=example, why=why, command=account.command or "")
+def _others(there: Context, context: Context) -> Iterator[MissingKey]:
+    """Yield the other keys that jobs need on the partition `there`."""
+    profile, job, account = there.site.value, there.job.value, there.site.value.account
+    select = there.partition.select or Select()
+    if job.account is None and (account.required or "account" in profile.required):
+        rule = "account.required" if account.required else _rule(there, "account")
+        like = f", such as {account.example}" if account.example else ""
+        like = like or (f" of the form {account.pattern}" if account.pattern else "")
+        example = sample_account(account) if account.example or account.pattern else "NAME"
+        why = f"an account{like} ({there.site.near(rule)})"
+        yield MissingKey("account", example, why, account.command or "")
+    # Whether these are missing depends on the partition that the job will fit.
+    chosen = context.queue.partition is not None or profile.partition_choice != "fitting"
+    if chosen and not (job.qos or select.qos):
+        names = [one.name for one in profile.qos if one.name != ANY]
+        yield from _required(there, "qos", names[0] if names else "NAME", names)
+    if chosen and not (job.constraint or select.constraint):
+        yield from _required(there, "constraint", "NAME")
+    if job.resources.time is None:
+        yield from _required(there, "time", "1h", key="resources.time")
+    if chosen and job.resources.mem is None and profile.mem_request not in ("zero", "forbidden"):
+        yield from _memory(there)
 
 
-def _qos(context: Context) -> MissingKey | None:
-    select = context.partition.select
-    if context.job.value.qos or (select and select.qos):
-        return None
-    names = [one.name for one in context.site.value.qos if one.name != ANY]
-    return _required(context, "qos", names[0] if names else "NAME", names)
-
-
-def _constraint(context: Context) -> MissingKey | None:
-    select = context.partition.select
-    if context.job.value.constraint or (select and select.constraint):
-        return None
-    return _required(context, "constraint", "NAME")
-
-
-def _time(context: Context) -> MissingKey | None:
-    if context.job.value.resources.time is not None:
-        return None
-    return _required(context, "time", "1h", key="resources.time")
-
-
-def _memory(context: Context) -> MissingKey | None:
+def _memory(context: Context) -> Iterator[MissingKey]:
     """The share of the GPUs may stand for the request."""
-    profile, partition, job = context.site.value, context.partition, context.job.value
-    if job.resources.mem is not None or profile.mem_request in ("zero", "forbidden"):
-        return None
-    shared = partition.mem_per_gpu is not None and job.resources.gpus_per_node
+    profile, partition = context.site.value, context.partition
+    shared = bool(partition.mem_per_gpu and context.job.value.resources.gpus_per_node)
     if profile.mem_request == "required" and not shared:
-        place = context.site.near("mem_request")
-        size = str(partition.mem_per_node or "100G")
-        why = f"to know the memory of a node ({place})"
-        return MissingKey(key="resources.mem", example=size, why=why)
-    if profile.mem_request == "per-gpu" and shared:
-        return None
-    return _required(context, "mem", "100G", key="resources.mem")
+        why = f"to know the memory of a node ({context.site.near('mem_request')})"
+        yield MissingKey("resources.mem", str(partition.mem_per_node or "100G"), why)
+    elif not (profile.mem_request == "per-gpu" and shared):
+        yield from _required(context, "mem", "100G", key="resources.mem")
 
 
 def _has_gpus(context: Context) -> bool:
@@ -169,33 +153,22 @@ def _gpus(context: Context) -> MissingKey | None:
         return None
     most = max(1, (partition.max_gpus or there * resources.nodes) // resources.nodes)
     why = f"the GPUs of each node: there are {there}; 0 for a job without GPUs"
-    return MissingKey(key="resources.gpus_per_node", example=str(min(there, most)), why=why)
+    return MissingKey("resources.gpus_per_node", str(min(there, most)), why)
 
 
 def _required(
     context: Context, word: str, example: str, names: Sequence[str] = (), *, key: str = ""
-) -> MissingKey | None:
-    """Return the key if `required` of the profile lists it."""
-    if word not in context.site.value.required:
-        return None
-    known = f"; known: {', '.join(names)}" if names else ""
-    why = f"a {word} ({context.site.near(_rule(context, word))}){known}"
-    return MissingKey(key=key or word, example=example, why=why)
+) -> Iterator[MissingKey]:
+    """Yield the key if `required` of the profile lists it."""
+    if word in context.site.value.required:
+        known = f"; known: {', '.join(names)}" if names else ""
+        why = f"a {word} ({context.site.near(_rule(context, word))}){known}"
+        yield MissingKey(key or word, example, why)
 
 
 def _rule(context: Context, word: str) -> str:
     words: Sequence[str] = context.site.value.required
     return f"required.{words.index(word)}"
-
-
-def _add(missing: MissingKey, context: Context) -> str:
-    name = missing.key.removeprefix("resources.")
-    where = "'s resources" if name != missing.key else ""
-    line = _or_file(f"add `{name}: {missing.example}` to the job{where}", context)
-    return (
-        f"{line}{missing.option}{_yours(missing)}; "
-        f"a whole job file: hpctrain site show {context.site.value.name} --job"
-    )
 
 
 def _or_file(advice: str, context: Context) -> str:

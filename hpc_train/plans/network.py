@@ -13,9 +13,7 @@ from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.plan import Setting
-from hpc_train.sites.batch_system import BatchSystem
 from hpc_train.sites.partition import Network, Runtime, Vendor
-from hpc_train.sites.profile import SourcedSite
 
 _AMD = re.compile(r"(?:amd|mi\d|gfx\d|instinct)", re.IGNORECASE)
 _NVIDIA = re.compile(
@@ -28,19 +26,15 @@ class NetworkContext(Value, frozen=True, kw_only=True):
     """The facts of a job for the network rules; None means unknown.
 
     `runtimes` are the libraries that transfer data between ranks: of the backend and, under mpirun,
-    MPI. `places` are the keys of the network that are set elsewhere in the profile.
+    MPI.
     """
 
+    context: Context
     network: Network
     nodes: int
-    partition: str | None
-    launcher: Launcher
-    batch: BatchSystem
     vendor: Vendor | None
     nccl: Parts | None
     runtimes: tuple[Runtime, ...]
-    container: bool
-    places: dict[str, str]
 
 
 def network_context(context: Context, topology: Topology, backend: str) -> NetworkContext:
@@ -48,16 +42,12 @@ def network_context(context: Context, topology: Topology, backend: str) -> Netwo
     network = network_of(context)
     vendor = vendor_of(context, topology)
     return NetworkContext(
+        context=context,
         network=network,
         nodes=topology.nodes,
-        partition=context.job.value.partition,
-        launcher=context.launcher,
-        batch=context.batch,
         vendor=vendor,
         nccl=parts(network.nccl) if network.nccl else None,
         runtimes=_runtimes(network, vendor, context.launcher, backend),
-        container=context.job.value.container is not None,
-        places={f"network.{key}": context.key(key) for key in _own(context)},
     )
 
 
@@ -125,17 +115,18 @@ class Rule(NamedTuple):
     key: str = "network.fabric"
 
 
-def network_settings(facts: NetworkContext, site: SourcedSite) -> dict[str, Setting]:
+def network_settings(facts: NetworkContext) -> dict[str, Setting]:
     """Return variable -> setting for a job; empty if the fabric is unknown."""
-    return {
-        rule.name: Setting(
-            value=rule.value,
-            origin=_origin(facts.places.get(rule.key, rule.key), site),
-            why=rule.why,
-            source=rule.source,
+    context, settings = facts.context, {}
+    for rule in _rules(facts):
+        key, origin = rule.key.removeprefix("network."), "rule"
+        if key != "fabric":
+            place = context.key(key) if key in _own(context) else rule.key
+            origin = context.site.near(place)
+        settings[rule.name] = Setting(
+            value=rule.value, origin=origin, why=rule.why, source=rule.source
         )
-        for rule in _rules(facts)
-    }
+    return settings
 
 
 def network_warnings(facts: NetworkContext) -> tuple[str, ...]:
@@ -155,10 +146,6 @@ def script_of(facts: NetworkContext) -> str | None:
     return facts.network.script if _collective(facts) else None
 
 
-def _origin(key: str, site: SourcedSite) -> str:
-    return "rule" if key == "network.fabric" else site.near(key)
-
-
 def _collective(facts: NetworkContext) -> bool:
     return not {"nccl", "rccl"}.isdisjoint(facts.runtimes)
 
@@ -169,27 +156,24 @@ def _rules(facts: NetworkContext) -> Iterator[Rule]:
         return
     if facts.nodes == 1:
         if fabric == "slingshot" and _collective(facts):
-            yield _one_slingshot_node()
+            why = "a job of one node has no Slingshot network, and NCCL's plug-in for it would fail"
+            yield Rule("NCCL_NET", "Socket", why, SLINGSHOT_DOCS)
         return
     yield from _sockets(facts)
     if _collective(facts):
         own = facts.network.plugin not in (None, "none")
         # An exact name, because the built-in network would take precedence over the plug-in.
         built_in = [("NCCL_NET", "IB"), ("NCCL_NET", "Socket")] if own else []
-        yield from (r for r in _FABRICS[fabric](facts) if (r.name, r.value) not in built_in)
+        rules = _FABRICS[fabric](facts) if fabric in _FABRICS else ()
+        yield from (r for r in rules if (r.name, r.value) not in built_in)
         if facts.network.plugin:
             why = "the plug-in that the site's profile names"
             yield Rule("NCCL_NET_PLUGIN", facts.network.plugin, why, key="network.plugin")
         if "rccl" in facts.runtimes and fabric in ("infiniband", "roce", "slingshot"):
             why = "AMD: memory of GPUs must be fine-grained for RCCL to send it over PCIe"
             yield Rule("HSA_FORCE_FINE_GRAIN_PCIE", "1", why, "AMD, RCCL documentation")
-    if facts.launcher.open_mpi:
+    if facts.context.launcher.open_mpi:
         yield from _open_mpi(facts)
-
-
-def _one_slingshot_node() -> Rule:
-    why = "a job of one node has no Slingshot network, and NCCL's plug-in for it would fail"
-    return Rule("NCCL_NET", "Socket", why, SLINGSHOT_DOCS)
 
 
 def _sockets(facts: NetworkContext) -> Iterator[Rule]:
@@ -255,17 +239,12 @@ def _slingshot(facts: NetworkContext) -> Iterator[Rule]:
         yield Rule(name, value, why, SLINGSHOT_DOCS)
     why = "the NIC reads GPU memory up to this distance"
     yield Rule("NCCL_NET_GDR_LEVEL", level, why, SLINGSHOT_DOCS, key)
-    if network.alt_read and facts.batch.network_option:
-        yield from _alternative_rendezvous()
-
-
-def _alternative_rendezvous() -> Iterator[Rule]:
-    key = "network.alt_read"
-    why = f"together with --network={RDZV_NETWORK}, never without"
-    yield Rule(RDZV_VARIABLE, ALT_READ, why, SLINGSHOT_DOCS, key)
-    for name in RDZV_COMPANIONS:
+    if network.alt_read and facts.context.batch.network_option:
+        key, why = "network.alt_read", f"together with --network={RDZV_NETWORK}, never without"
+        yield Rule(RDZV_VARIABLE, ALT_READ, why, SLINGSHOT_DOCS, key)
         why = f"with {ALT_READ}, every message takes the same way"
-        yield Rule(name, "0", why, SLINGSHOT_DOCS, key)
+        for name in RDZV_COMPANIONS:
+            yield Rule(name, "0", why, SLINGSHOT_DOCS, key)
 
 
 def _efa(_facts: NetworkContext) -> Iterator[Rule]:
@@ -278,19 +257,12 @@ def _ethernet(_facts: NetworkContext) -> Iterator[Rule]:
     yield Rule("NCCL_NET", "Socket", why)
 
 
-def _by_script(_facts: NetworkContext) -> Iterator[Rule]:
-    """The vendor's script sets all variables."""
-    yield from ()
-
-
+# The variables of the other fabrics are set by their vendor's script.
 _FABRICS: dict[str, Callable[[NetworkContext], Iterator[Rule]]] = {
     "infiniband": _infiniband,
     "roce": _roce,
     "slingshot": _slingshot,
     "efa": _efa,
-    "gcp-tcpx": _by_script,
-    "gcp-tcpxo": _by_script,
-    "gcp-gib": _by_script,
     "ethernet": _ethernet,
 }
 

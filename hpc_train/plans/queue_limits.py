@@ -75,45 +75,6 @@ def limits_on(size: SizeName, queue: JobQueue, nodes: int | None) -> Iterator[Li
     If the number of nodes is unknown, the limits that depend on it are omitted.
     """
     key = f"max_{size}"
-    if queue.partition is not None:
-        yield from _of_partition(key, queue.partition, nodes, queue.account)
-    if queue.qos is not None:
-        index, qos = queue.qos
-        yield from _given(getattr(qos, key), f"qos {qos.name}", f"qos.{index}.{key}")
-    if size == "time" and nodes:
-        yield from _by_area(queue, nodes)
-
-
-def _given(value: Any, who: str, key: str) -> Iterator[Limit]:
-    if value is not None:
-        yield Limit(value=value, who=who, key=key)
-
-
-def _of_partition(
-    key: str, found: PartitionEntry, nodes: int | None, account: str | None
-) -> Iterator[Limit]:
-    """Yield the limit of the partition, or that of a bound, which replaces it."""
-    index, partition = found
-    path = f"partitions.{index}"
-    bound = bound_for(partition, key, nodes, account) if nodes is not None else None
-    if bound is not None:
-        place = f"{path}.bounds.{bound[0]}.{key}"
-        value, note = getattr(bound[1], key), _described(bound[1])
-        yield Limit(value=value, who=partition.name, key=place, note=note)
-    else:
-        yield from _given(getattr(partition, key), partition.name, f"{path}.{key}")
-    if key == "max_nodes":
-        yield from _given(partition.nodes, partition.name, f"{path}.nodes")
-
-
-def _described(bound: Bound) -> str:
-    nodes = f"for {bound.nodes} nodes" if bound.nodes else ""
-    account = f"for the account {bound.account}" if bound.account else ""
-    return " ".join(filter(None, (nodes, account)))
-
-
-def _by_area(queue: JobQueue, nodes: int) -> Iterator[Limit]:
-    """Yield the limits on the time that follow from limits on nodes x minutes."""
     entries: list[tuple[str, str, Partition | Qos]] = []
     if queue.partition is not None:
         index, partition = queue.partition
@@ -122,10 +83,22 @@ def _by_area(queue: JobQueue, nodes: int) -> Iterator[Limit]:
         index, qos = queue.qos
         entries.append((f"qos.{index}", f"qos {qos.name}", qos))
     for path, who, entry in entries:
-        if entry.max_node_minutes is not None:
-            yield Limit(
-                value=Duration(entry.max_node_minutes * 60 // nodes),
-                who=who,
-                key=f"{path}.max_node_minutes",
-                note=f"({entry.max_node_minutes} node-minutes over {nodes} nodes)",
-            )
+        limits: list[tuple[Any, str, str]] = [(getattr(entry, key), key, "")]
+        if isinstance(entry, Partition):
+            bound = bound_for(entry, key, nodes, queue.account) if nodes is not None else None
+            if bound is not None:
+                place = f"bounds.{bound[0]}.{key}"
+                limits = [(getattr(bound[1], key), place, _described(bound[1]))]
+            limits += [(entry.nodes, "nodes", "")] if size == "nodes" else []
+        if size == "time" and nodes and (area := entry.max_node_minutes) is not None:
+            note = f"({area} node-minutes over {nodes} nodes)"
+            limits.append((Duration(area * 60 // nodes), "max_node_minutes", note))
+        for value, place, note in limits:
+            if value is not None:
+                yield Limit(value=value, who=who, key=f"{path}.{place}", note=note)
+
+
+def _described(bound: Bound) -> str:
+    nodes = f"for {bound.nodes} nodes" if bound.nodes else ""
+    account = f"for the account {bound.account}" if bound.account else ""
+    return " ".join(filter(None, (nodes, account)))

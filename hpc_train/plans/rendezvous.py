@@ -7,11 +7,7 @@ from hpc_train.jobs.job import Elastic, SourcedJob
 from hpc_train.plans.context import Context
 from hpc_train.plans.other_launchers import other_launchers
 from hpc_train.plans.plan import Setting
-from hpc_train.sites.partition import Rendezvous
 from hpc_train.sites.profile import SourcedSite
-
-# net.ipv4.ip_local_port_range: the ports that Linux assigns to outgoing connections.
-_EPHEMERAL = range(32768, 61000)
 
 
 def rendezvous_settings(site: SourcedSite) -> dict[str, Setting]:
@@ -21,18 +17,6 @@ def rendezvous_settings(site: SourcedSite) -> dict[str, Setting]:
     host = Setting(value=meeting.host + meeting.suffix, origin=site.origin("rendezvous.host"))
     port = Setting(value=meeting.port, origin=site.origin("rendezvous.port"), why=free)
     return {"rendezvous.host": host, "rendezvous.port": port}
-
-
-def port_warnings(site: SourcedSite) -> tuple[str, ...]:
-    """Warn of ports in the ephemeral range, which may be in use when the ranks start."""
-    meeting: Rendezvous = site.value.rendezvous
-    last = meeting.port + meeting.ports - 1
-    if last < _EPHEMERAL.start or meeting.port >= _EPHEMERAL.stop:
-        return ()
-    return (
-        f"{site.near('rendezvous.port')}: ports {meeting.port} to {last} lie in "
-        f"{_EPHEMERAL.start}-{_EPHEMERAL.stop - 1}, which Linux hands out itself; better: 61000",
-    )
 
 
 def resolve_elastic(job: SourcedJob) -> Elastic | None:

@@ -8,7 +8,7 @@ from hpc_train.base.errors import PlanError
 from hpc_train.base.regex import whole_match
 from hpc_train.base.units import Memory
 from hpc_train.jobs.job import Topology
-from hpc_train.plans.context import Context, asked_at, default, from_job, from_site
+from hpc_train.plans.context import Context, asked_at, default, from_job, from_site, known
 from hpc_train.plans.plan import Setting
 from hpc_train.plans.storage import storage_settings
 from hpc_train.sites.partition import ANY, Select
@@ -21,7 +21,7 @@ def queue_settings(context: Context, partition: Setting | None) -> dict[str, Set
     requested = {key: from_job(context.job, key) for key in QUEUE_OPTIONS} | {
         "partition": partition
     }
-    settings = {key: setting for key, setting in requested.items() if setting is not None}
+    settings = known(requested)
     select = context.partition.select
     return {**settings, **_selected(context, select)} if select else settings
 
@@ -42,7 +42,7 @@ def _selected(context: Context, select: Select) -> dict[str, Setting]:
         "constraint": _constraint(context, select),
         "account": _account(context, select),
     }
-    return {f"select.{name}": setting for name, setting in made.items() if setting is not None}
+    return {f"select.{name}": setting for name, setting in known(made).items()}
 
 
 def _constraint(context: Context, select: Select) -> Setting | None:
@@ -87,7 +87,7 @@ def request_settings(
         "comment": from_job(job, "comment"),
         "workdir": from_job(job, "workdir") or default(None, "where you submit"),
     }
-    settings = {key: setting for key, setting in given.items() if setting is not None}
+    settings = known(given)
     pattern = context.site.value.account.pattern
     if pattern is not None and "account" in settings:
         _check_account(context, pattern, settings)

@@ -134,13 +134,6 @@ def test_elastic_bounds_and_launchers_that_do_not_hold(job: Jobs, slurm: Sites) 
             make_plan(job({"nodes": 2}, launcher="torchrun", elastic=bad), slurm())
 
 
-def test_ports_that_linux_hands_out_are_warned_of(job: Jobs, slurm: Sites) -> None:
-    given = ((29500, 100, 0), (29500, 9000, 1), (61000, 4000, 0), (60999, 1, 1))
-    for port, ports, warned in (*given, (32668, 100, 0), (32669, 100, 1)):
-        plan = make_plan(job(), slurm(rendezvous={"port": port, "ports": ports}))
-        assert len(plan.warnings) == warned, port
-
-
 def test_the_jobs_torch_wins_over_the_sites(job: Jobs, slurm: Sites) -> None:
     launchers = {"default": "torchrun", "allowed": ["torchrun"], "numa_binding": "exclusive"}
     site = slurm(launchers=launchers, torch="2.13")
@@ -149,26 +142,3 @@ def test_the_jobs_torch_wins_over_the_sites(job: Jobs, slurm: Sites) -> None:
     assert plan.settings["torch"].value == "2.13"
     assert plan.settings["launcher_args"].value == ["--log-dir", "x"]
     assert "--numa-binding" not in words(make_plan(job(torch="2.5.1"), site).launch)
-
-
-def test_open_mpi_5_is_not_given_what_it_no_longer_knows(job: Jobs, slurm: Sites) -> None:
-    launchers = {
-        "default": "mpirun",
-        "allowed": ["mpirun", "srun"],
-        "mpi": "pmi2",
-        "mpirun_args": ["--mca", "orte_tag_output", "1"],
-    }
-    env = {"OMPI_MCA_oob_tcp_if_include": "eth0", "OMPI_MCA_pml": "ucx"}
-    old = make_plan(job(env=env), slurm(launchers=launchers))
-    assert old.warnings == ()
-    new = make_plan(job(env=env), slurm(launchers={**launchers, "openmpi": "5.0"}))
-    assert [text.partition("Open MPI 5 has no ")[2].split(":")[0] for text in new.warnings] == [
-        "orte_tag_output",
-        "OMPI_MCA_oob_tcp_if_include",
-    ]
-    assert new.warnings[1].startswith("job.yaml:8: ")
-    site = slurm(launchers={**launchers, "openmpi": "5"})
-    assert "PMI-2; use pmix" in make_plan(job(launcher="srun", mpi=True), site).warnings[0]
-    assert make_plan(job(launcher="srun"), site).warnings == ()
-    by_mpirun = make_plan(job(launcher="mpirun", mpi=True), site).warnings
-    assert not any("PMI-2" in text for text in by_mpirun)
