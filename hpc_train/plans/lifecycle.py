@@ -19,7 +19,6 @@ from hpc_train.sites.profile import SourcedSite
 _LONGEST_S = 65535
 _KEY = "signal_before_end"
 _LIFECYCLE = "lifecycle"
-_CHAIN = "lifecycle out and submit a chain of jobs: hpctrain help restart"
 _AT_TERM, _FILE = "HPCTRAIN_STOP_AT_TERM", "HPCTRAIN_STOP_FILE"
 # torch 2.9 renamed the variables of its flight recorder; without a version, an older one is meant.
 _RENAMED = ">=2.9"
@@ -191,33 +190,16 @@ def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
             "a plain script does not track its restarts",
             "render it without --plain, or leave lifecycle out",
         )
-    yield from _without_requeue(context)
+    if spelled := refused_option("requeue", context.site):
+        site = context.site
+        yield (
+            f"{site.value.name} refuses that a job is queued again: "
+            f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
+            "leave lifecycle out and submit a chain of jobs: hpctrain help restart",
+        )
     if job.value.elastic and job.value.elastic.max_restarts:
         yield (
             "torchrun would start ranks again that saved a checkpoint and ended "
             f"({job.near('elastic.max_restarts')})",
             "give one of the two",
-        )
-
-
-def _without_requeue(context: Context) -> Iterator[tuple[str, str]]:
-    """A site that refuses a requeue; directives with which `scontrol requeue` fails, too."""
-    job, site = context.job, context.site
-    if spelled := refused_option("requeue", site):
-        yield (
-            f"{site.value.name} refuses that a job is queued again: "
-            f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
-            f"leave {_CHAIN}",
-        )
-    directives = {**site.value.directives, **job.value.directives}
-    for option, never in (("no-requeue", True), ("requeue", False)):
-        if directives.get(option) is not never:
-            continue
-        key = f"directives.{option}"
-        of_job = option in job.value.directives
-        place = f"{job.near(key)}: {key}" if of_job else f"{site.near(key)}: {key}"
-        remedy = "leave it out" if of_job else f"directives: {{{option}: {str(not never).lower()}}}"
-        yield (
-            f"with {option}: {str(never).lower()} Slurm never queues the job again ({place})",
-            f"{remedy}, or leave {_CHAIN}",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -34,34 +34,21 @@ def with_trainer_options(job: SourcedJob, topology: Topology) -> SourcedJob:
             f"{where}: trainer: the command does not run {PROGRAM}, which reads these keys",
             "leave trainer out, and give your program its own options in command",
         )
-    options = _options(trainer)
-    for option in options:
-        if option in command:
-            key = option[2:].replace("-", "_")
-            raise PlanError(f"{where}: trainer.{key}: the command has {option} as well")
-    _check_strategy(job, topology)
-    words = tuple(word for pair in options.items() for word in pair)
-    _check_profiled(where, trainer.profile_steps or 0, (*command, *words))
-    changed = replace(job.value, command=(*command, *words))
-    return Sourced(value=changed, origins=job.origins)
-
-
-def _options(trainer: TrainerOptions) -> dict[str, str]:
-    """Return the options and their words."""
-    words = {}
+    words: list[str] = []
     for key in keys_of(TrainerOptions):
-        value = getattr(trainer, key)
-        if value is not None:
-            words[f"--{key.replace('_', '-')}"] = str(value)
-    return words
-
-
-def _check_profiled(where: str, profile_steps: int, words: Sequence[str]) -> None:
-    """Check the number of profiled steps if that of all steps is known; not that of epochs."""
-    steps = next((one for name, one in pairwise(words) if name == "--steps"), "")
-    too_few = unprofiled(profile_steps, int(steps)) if steps.isdecimal() else None
+        option, value = f"--{key.replace('_', '-')}", getattr(trainer, key)
+        if value is None:
+            continue
+        if option in command:
+            raise PlanError(f"{where}: trainer.{key}: the command has {option} as well")
+        words += [option, str(value)]
+    _check_strategy(job, topology)
+    steps = dict(pairwise((*command, *words))).get("--steps", "")
+    too_few = unprofiled(trainer.profile_steps or 0, int(steps)) if steps.isdecimal() else None
     if too_few:
         raise PlanError(f"{where}: trainer.profile_steps: {too_few}")
+    changed = replace(job.value, command=(*command, *words))
+    return Sourced(value=changed, origins=job.origins)
 
 
 def _check_strategy(job: SourcedJob, topology: Topology) -> None:
@@ -99,25 +86,3 @@ def _problem_of_batch(request: TrainingRequest, command: Sequence[str]) -> str |
         if size.isdecimal() and int(size) % parts == 0:
             return batch_problem(request, int(size) // parts)
     return None
-
-
-def schedule_warning(jobs: Sequence[SourcedJob]) -> Iterator[str]:
-    """Yield a warning if `schedule` is set and none of the jobs, those of a study, has a pipeline.
-
-    A study whose axis has other strategies as well has a use for it.
-    """
-    first = jobs[0].value.trainer
-    if first is None or any(_may_use_schedule(job) for job in jobs):
-        return
-    name = first.strategy or "ddp"
-    yield (
-        f"{jobs[0].near('trainer.schedule')}: trainer.schedule has no effect: it is the order of "
-        f"work in a pipeline, and {name} is none; use strategy pipeline, or leave schedule out"
-    )
-
-
-def _may_use_schedule(job: SourcedJob) -> bool:
-    trainer = job.value.trainer
-    if trainer is None or trainer.schedule is None or "--strategy" in job.value.command:
-        return True
-    return (trainer.strategy or "ddp").startswith("pipeline")

@@ -164,7 +164,7 @@ def prepare(request: Request) -> Prepared:
             "remove placement: independent is the default",
         )
     prepared, refused = prepare_points(points, site, nested=nested, plain=request.plain)
-    warnings = [*site.notices, *_warnings(points, prepared, refused)]
+    warnings = [*site.notices, *_warnings(prepared, refused)]
     name = study.spec.name if study else prepared[0].plan.name
     script = None
     if study is not None and nested:
@@ -201,18 +201,12 @@ def _filled(
     return tuple(jobs), tuple(dict.fromkeys(filter(None, said)))
 
 
-def _warnings(
-    points: Sequence[Point], prepared: Sequence[PreparedPoint], refused: Sequence[RefusedPoint]
-) -> Iterator[str]:
+def _warnings(prepared: Sequence[PreparedPoint], refused: Sequence[RefusedPoint]) -> Iterator[str]:
     for point in prepared:
         yield from point.plan.warnings
         yield from _directives_ignored(point.job.value.command)
     for left_out in refused:
         yield f"a point is left out: {left_out.reason}"
-    if any(point.job.value.trainer for point in points):
-        from hpc_train.plans.trainer_options import schedule_warning
-
-        yield from schedule_warning([point.job for point in points])
 
 
 def randomised_blocks(blocks: Sequence[Sequence[T]], seed: int) -> list[T]:

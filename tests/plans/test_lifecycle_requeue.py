@@ -78,19 +78,6 @@ def test_a_directive_of_the_job_is_written_once(job: Jobs, slurm: Sites) -> None
             f"{LOCAL} is on each node's own disk (/dev/shm), and a checkpoint of 2 nodes is one",
             id="node-local",
         ),
-        pytest.param(
-            {},
-            {"directives": {"no-requeue": True}},
-            "with no-requeue: true Slurm never queues the job again (job.yaml:1: "
-            "directives.no-requeue)",
-            id="no-requeue",
-        ),
-        pytest.param(
-            {},
-            {"directives": {"requeue": False}},
-            "with requeue: false Slurm never queues the job again (job.yaml:1: directives.requeue)",
-            id="requeue-off",
-        ),
     ],
 )
 def test_another_part_of_the_job_contradicts_it(
@@ -153,22 +140,6 @@ def test_the_last_operations_of_nccl_are_kept(
     # Neither without NCCL nor for a job that ends at its first failure.
     for other in (job({"gpus_per_node": 0}, lifecycle={}), job(gpus)):
         assert not any(name.startswith("TORCH_") for name, _ in make_plan(other, slurm()).env)
-
-
-@pytest.mark.parametrize(("option", "never"), [("no-requeue", True), ("requeue", False)])
-def test_a_site_whose_jobs_are_not_queued_again_unless_they_ask(
-    job: Jobs, slurm: Sites, option: str, never: bool
-) -> None:
-    site = slurm(directives={option: never})
-    with pytest.raises(PlanError) as failure:
-        make_plan(job(lifecycle={}), site)
-    assert f"(big.yaml: directives.{option})" in failure.value.message
-    assert make_plan(job(), site).lifecycle is None
-    asked = {option: not never}
-    hint = f"directives: {{{option}: {str(not never).lower()}}}, or leave lifecycle out"
-    assert str(failure.value.hint).startswith(hint)
-    plan = make_plan(job(lifecycle={}, directives=asked), site)
-    assert [name for name, _ in plan.directives if "requeue" in name] == ["requeue"]
 
 
 @pytest.mark.parametrize("option", ["requeue", "--requeue"])

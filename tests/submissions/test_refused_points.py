@@ -48,21 +48,6 @@ def test_a_study_without_a_point_that_can_run_is_an_error(tmp_path: Path) -> Non
         prepare(request_of(study(tmp_path, "tensor", "cnn"), (), "local", {}))
 
 
-@pytest.mark.parametrize(
-    ("strategies", "warned"), [("ddp, fsdp", True), ("single, ddp, pipeline", False)]
-)
-def test_a_schedule_that_no_point_uses_is_named(
-    tmp_path: Path, strategies: str, warned: bool
-) -> None:
-    path = study(tmp_path, strategies)
-    path.write_text(path.read_text().replace("gpt-tiny}", "gpt-tiny, schedule: GPipe}"))
-    prepared = prepare(request_of(path, (), "local", {}))
-    found = [text for text in prepared.warnings if "schedule" in text]
-    words = "study.yaml:5: trainer.schedule has no effect: it is the order of work in a pipeline, "
-    assert len(found) == warned
-    assert all(words + "and ddp is none" in text for text in found)
-
-
 NAME = "env.HPCTRAIN_CHECKPOINTS"
 FOLDERS = f"{NAME}: [/scratch/a, /scratch/b]"
 

@@ -12,6 +12,7 @@ from hpc_train.base.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.jobs.job import Container, Containers, SourcedJob, Topology
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
+from hpc_train.plans.launchers.base import texts
 from hpc_train.plans.lifecycle import lifecycle_variables
 from hpc_train.plans.network import vendor_of
 from hpc_train.plans.other_launchers import other_launchers
@@ -34,30 +35,30 @@ def resolve_container(
     if context.batch.image_of_job:
         _check_image_of_job(context, wanted)
         return None
-    offered = _offered(job, site)
+    offered = site.value.containers
+    if offered is None:
+        raise PlanError(
+            f"{job.near('container')}: {site.value.name} names no runtime of containers",
+            f"add `containers: {{runtime: apptainer}}` to the profile; known: {', '.join(FORMS)}",
+        )
     form, env = FORMS[offered.runtime], environment.variables
-    of_ranks = dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks")
+    _check(job, wanted, form, offered.runtime)
     of_script = (*(RENDEZVOUS if context.plain else FROM_SCRIPT), *lifecycle_variables(context))
-    _check(job, form, offered.runtime)
     request = ContainerRequest(
         program=offered.program or offered.runtime,
         image=wanted.image,
-        mounts=tuple(_mounts(job, site, env, form)),
+        mounts=tuple(_mounts(context, wanted, offered, env)),
         workdir=wanted.workdir,
         writable=wanted.writable,
-        gpus=_gpus(context, topology),
+        gpus=_gpus(context, topology, offered),
         passed=tuple(dict.fromkeys((*of_script, *env, *job.value.secrets, *wanted.env))),
         private=tuple(job.value.secrets),
-        of_ranks=tuple(of_ranks),
+        of_ranks=tuple(dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks")),
         vendors=environment.script is not None,
         args=offered.args,
         verb=offered.verb or "exec",
         plain=context.plain,
     )
-    return _plan(offered, form, request)
-
-
-def _plan(offered: Containers, form: RuntimeForm, request: ContainerRequest) -> ContainerPlan:
     words = form.words(request)
     return ContainerPlan(
         runtime=offered.runtime,
@@ -117,8 +118,8 @@ def _check_image_of_job(context: Context, wanted: Container) -> None:
     Raises:
         PlanError: the job wants what a runtime of containers would do.
     """
-    for key, value in (("mounts", wanted.mounts), ("workdir", wanted.workdir), ("env", wanted.env)):
-        if value:
+    for key in ("mounts", "workdir", "env"):
+        if getattr(wanted, key):
             raise PlanError(
                 f"{context.job.near(f'container.{key}')}: container.{key}: {context.batch.title} "
                 "starts the image without it",
@@ -126,17 +127,7 @@ def _check_image_of_job(context: Context, wanted: Container) -> None:
             )
 
 
-def _offered(job: SourcedJob, site: SourcedSite) -> Containers:
-    if site.value.containers is None:
-        raise PlanError(
-            f"{job.near('container')}: {site.value.name} names no runtime of containers",
-            f"add `containers: {{runtime: apptainer}}` to the profile; known: {', '.join(FORMS)}",
-        )
-    return site.value.containers
-
-
-def _check(job: SourcedJob, form: RuntimeForm, runtime: str) -> None:
-    wanted = job.value.container or Container(image="")
+def _check(job: SourcedJob, wanted: Container, form: RuntimeForm, runtime: str) -> None:
     if wanted.writable and not form.writable:
         raise PlanError(f"{job.near('container.writable')}: {runtime} has no writable images")
     if wanted.workdir:
@@ -148,28 +139,23 @@ def _check(job: SourcedJob, form: RuntimeForm, runtime: str) -> None:
 
 
 def _mounts(
-    job: SourcedJob, site: SourcedSite, env: Mapping[str, Setting], form: RuntimeForm
+    context: Context, wanted: Container, offered: Containers, env: Mapping[str, Setting]
 ) -> Iterator[Mount]:
-    runtime, asked = _offered(job, site).runtime, tuple(_asked_for(job, site, env))
-    # It mounts the file systems of the site itself.
-    checkpoints = () if runtime == "shifter" else tuple(_of_checkpoints(job, asked))
-    for mount in (*asked, *checkpoints):
-        for path in (mount.source, mount.target):
-            check_characters(path, form.forbidden, runtime, mount.where)
-        yield mount
-
-
-def _asked_for(job: SourcedJob, site: SourcedSite, env: Mapping[str, Setting]) -> Iterator[Mount]:
-    """NCCL reads its topology file inside the container, so the file is mounted."""
-    offered, wanted = site.value.containers, job.value.container
-    for number, text in enumerate(offered.mounts if offered else ()):
-        yield parse_mount(text, site.near(f"containers.mounts.{number}"))
+    job, site, runtime = context.job, context.site, offered.runtime
+    asked = [(text, site.near(f"containers.mounts.{i}")) for i, text in enumerate(offered.mounts)]
+    # NCCL reads its topology file inside the container.
     topology = env.get("NCCL_TOPO_FILE")
     if topology is not None:
         check_whole(str(topology.value), topology.origin)
-        yield parse_mount(f"{topology.value}:{topology.value}:ro", topology.origin)
-    for number, text in enumerate(wanted.mounts if wanted else ()):
-        yield parse_mount(text, job.near(f"container.mounts.{number}"))
+        asked.append((f"{topology.value}:{topology.value}:ro", topology.origin))
+    asked += [(text, job.near(f"container.mounts.{i}")) for i, text in enumerate(wanted.mounts)]
+    mounts = [parse_mount(text, where) for text, where in asked]
+    # Shifter mounts the file systems of the site itself.
+    mounts += [] if runtime == "shifter" else _of_checkpoints(job, mounts)
+    for mount in mounts:
+        for path in (mount.source, mount.target):
+            check_characters(path, FORMS[runtime].forbidden, runtime, mount.where)
+        yield mount
 
 
 def _of_checkpoints(job: SourcedJob, mounts: Sequence[Mount]) -> Iterator[Mount]:
@@ -194,13 +180,12 @@ def _of_checkpoints(job: SourcedJob, mounts: Sequence[Mount]) -> Iterator[Mount]
         yield Mount(source=folder, target=folder, read_only=False, where=where)
 
 
-def _gpus(context: Context, topology: Topology) -> Literal["nvidia", "amd"] | None:
+def _gpus(
+    context: Context, topology: Topology, offered: Containers
+) -> Literal["nvidia", "amd"] | None:
     """Return the vendor whose libraries are mounted; NVIDIA if the vendor is unknown."""
-    offered = context.site.value.containers
-    if offered is not None and not offered.host_drivers:
-        return None
     vendor = vendor_of(context, topology) or "nvidia"
-    return vendor if vendor in ("nvidia", "amd") else None
+    return vendor if offered.host_drivers and vendor in ("nvidia", "amd") else None
 
 
 _FORM = "write PATH, SOURCE:TARGET or SOURCE:TARGET:ro"
@@ -218,12 +203,6 @@ class Mount(Value, frozen=True, kw_only=True):
     def token(self) -> Text:
         """Return the mount in the notation of the runtimes."""
         return Text(text=f"{self.source}:{self.target}{':ro' if self.read_only else ''}")
-
-
-def own(variable: str) -> Joined:
-    """Return the mount of a folder that is known only inside the job, at the same path."""
-    name = JobVar(name=variable)
-    return Joined(parts=(name, Text(text=":"), name))
 
 
 def parse_mount(text: str, where: str) -> Mount:
@@ -269,14 +248,7 @@ def check_characters(path: str, forbidden: str, runtime: str, where: str) -> Non
 
 RUN, HERE, BACKEND, VENDORS = "HPCTRAIN_RUN", "PWD", "HPCTRAIN_BACKEND", "vendor_names"
 # Variables that a rank's wrapper sets; some runtimes need them as options.
-RANK_NAMES = (
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE",
-    "NODE_RANK",
-    "NNODES",
-)
+RANK_NAMES = tuple("RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK NNODES".split())
 _MPI_NAMES = ("SLURM_*", "PMI*", "OMPI_*", "CROSS_*", "LOCAL_SIZE")
 
 
@@ -311,7 +283,9 @@ class ContainerRequest(Value, frozen=True, kw_only=True):
 
     def all_mounts(self) -> tuple[Text | Joined, ...]:
         """Return the mounts of the run's folder, the working folder and the requested folders."""
-        return (*map(own, self.own_folders), *(mount.token() for mount in self.mounts))
+        names, colon = [JobVar(name=name) for name in self.own_folders], Text(text=":")
+        own = (Joined(parts=(name, colon, name)) for name in names)
+        return (*own, *(mount.token() for mount in self.mounts))
 
 
 class RuntimeForm(Value, frozen=True, kw_only=True):
@@ -328,22 +302,18 @@ class RuntimeForm(Value, frozen=True, kw_only=True):
     writable: bool = True
 
 
-def _texts(*words: str) -> tuple[Token, ...]:
-    return tuple(Text(text=word) for word in words)
-
-
 def _apptainer(request: ContainerRequest) -> tuple[Token, ...]:
     """--writable-tmpfs, because --writable requires an image that is a folder."""
     flags = {"nvidia": ("--nv",), "amd": ("--rocm",), None: ()}[request.gpus]
     own_folders: Iterable[Token] = (JobVar(name=name) for name in request.own_folders)
     binds = (*own_folders, *(mount.token() for mount in request.mounts))
     return (
-        *_texts(request.program, request.verb, *flags),
-        *_texts(*(["--writable-tmpfs"] if request.writable else [])),
+        *texts(request.program, request.verb, *flags),
+        *texts(*(["--writable-tmpfs"] if request.writable else [])),
         *(word for bind in binds for word in (Text(text="--bind"), bind)),
         Text(text="--pwd"),
         request.place(),
-        *_texts(*request.args, request.image),
+        *texts(*request.args, request.image),
     )
 
 
@@ -353,21 +323,21 @@ def _podman(request: ContainerRequest) -> tuple[Token, ...]:
     backend = () if request.plain else (BACKEND,)
     names = (*RANK_NAMES, *backend, *_MPI_NAMES, *request.of_ranks, *request.passed)
     return (
-        *_texts(request.program, "run", "--rm", "--net=host", "--ipc=host", "--pid=host"),
-        *_texts(*(["--gpu"] if request.gpus else [])),
+        *texts(request.program, "run", "--rm", "--net=host", "--ipc=host", "--pid=host"),
+        *texts(*(["--gpu"] if request.gpus else [])),
         *(word for one in request.all_mounts() for word in (Text(text="--volume"), one)),
         Text(text="--workdir"),
         request.place(),
-        *_texts(*(word for name in dict.fromkeys(names) for word in ("--env", name))),
-        *_texts(*request.args, request.image),
+        *texts(*(word for name in dict.fromkeys(names) for word in ("--env", name))),
+        *texts(*request.args, request.image),
     )
 
 
 def _shifter(request: ContainerRequest) -> tuple[Token, ...]:
     """It mounts the site's file systems by default, and refuses a second mount of them."""
     return (
-        *_texts(request.program, f"--image={request.image}"),
-        *_texts(*(["--module=gpu"] if request.gpus else [])),
+        *texts(request.program, f"--image={request.image}"),
+        *texts(*(["--module=gpu"] if request.gpus else [])),
         *(Joined(parts=(Text(text="--volume="), mount.token())) for mount in request.mounts),
         Joined(parts=(Text(text="--workdir="), request.place())),
         *(
@@ -376,29 +346,25 @@ def _shifter(request: ContainerRequest) -> tuple[Token, ...]:
             # Changes by a rank's wrapper are not known yet at this point.
             if name not in (*request.private, *request.of_ranks)
         ),
-        *_texts(*request.args),
+        *texts(*request.args),
     )
 
 
 def _pyxis(request: ContainerRequest) -> tuple[Token, ...]:
     """--container-env, because otherwise a variable of the image takes precedence."""
+    names = Text(text=f"--container-env={','.join(request.passed)}")
     mounts: list[Text | JobVar] = [Text(text="--container-mounts=")]
     for number, mount in enumerate(request.all_mounts()):
         mounts += [Text(text=",")] if number else []
         mounts += mount.parts if isinstance(mount, Joined) else (mount,)
     return (
-        *_texts(f"--container-image={request.image}"),
+        *texts(f"--container-image={request.image}"),
         Joined(parts=tuple(mounts)),
         Joined(parts=(Text(text="--container-workdir="), request.place())),
-        _container_env(request),
-        *_texts(*(["--container-writable"] if request.writable else [])),
-        *_texts(*request.args),
+        Joined(parts=(names, JobVar(name=VENDORS))) if request.vendors else names,
+        *texts(*(["--container-writable"] if request.writable else [])),
+        *texts(*request.args),
     )
-
-
-def _container_env(request: ContainerRequest) -> Token:
-    names = Text(text=f"--container-env={','.join(request.passed)}")
-    return Joined(parts=(names, JobVar(name=VENDORS))) if request.vendors else names
 
 
 def _edf(request: ContainerRequest) -> tuple[Token, ...]:
@@ -406,7 +372,7 @@ def _edf(request: ContainerRequest) -> tuple[Token, ...]:
     mounts."""
     option = Text(text="--environment=")
     path = (JobVar(name="edf"),) if request.plain else (JobVar(name=RUN), Text(text="/edf.toml"))
-    return (Joined(parts=(option, *path)), *_texts(*request.args))
+    return (Joined(parts=(option, *path)), *texts(*request.args))
 
 
 FORMS = {
