@@ -21,15 +21,15 @@ PluginGroup = Literal["launchers", "parsers", "executors", "batch_systems", "for
 
 BUILT_IN: dict[PluginGroup, dict[str, str]] = {
     "launchers": {
-        "torchrun": "hpc_train.plans.launchers.torchrun:LAUNCHER",
-        "srun": "hpc_train.plans.launchers.srun:LAUNCHER",
-        "mpirun": "hpc_train.plans.launchers.mpirun:LAUNCHER",
-        "mpiexec": "hpc_train.plans.launchers.mpiexec:LAUNCHER",
-        "ibrun": "hpc_train.plans.launchers.ibrun:LAUNCHER",
-        "accelerate": "hpc_train.plans.launchers.accelerate:LAUNCHER",
-        "deepspeed": "hpc_train.plans.launchers.deepspeed:LAUNCHER",
-        "spawn": "hpc_train.plans.launchers.spawn:LAUNCHER",
-        "single": "hpc_train.plans.launchers.single:LAUNCHER",
+        "torchrun": "hpc_train.plans.launchers.agents:TORCHRUN",
+        "srun": "hpc_train.plans.launchers.tasks:SRUN",
+        "mpirun": "hpc_train.plans.launchers.mpi:MPIRUN",
+        "mpiexec": "hpc_train.plans.launchers.mpi:MPIEXEC",
+        "ibrun": "hpc_train.plans.launchers.mpi:IBRUN",
+        "accelerate": "hpc_train.plans.launchers.agents:ACCELERATE",
+        "deepspeed": "hpc_train.plans.launchers.tasks:DEEPSPEED",
+        "spawn": "hpc_train.plans.launchers.tasks:SPAWN",
+        "single": "hpc_train.plans.launchers.tasks:SINGLE",
     },
     # In the order in which they are tried on a line: NeMo's progress bar extends Lightning's; those
     # of many training loops come after all that are more specific.

@@ -33,8 +33,8 @@ from hpc_train.lint.script import read_script
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.json_files import cannot_write, write_file
 from hpc_train.runs.run import Script, SlurmEndpoint
+from hpc_train.scripts.explain import at_origin
 from hpc_train.scripts.prepare import Prepared, Request, prepare
-from hpc_train.scripts.source_map import at_origin
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.default_site import choose_site, load_choice
 from hpc_train.sites.profile import SiteProfile

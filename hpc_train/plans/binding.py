@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, takes_whole_nodes
 from hpc_train.plans.explanations import LOCAL_RANK
-from hpc_train.plans.node_topology import cpu_numbers
+from hpc_train.plans.node_topology import cpu_list, cpu_numbers
 from hpc_train.plans.plan import Binding, EnvChange, Launch, LaunchRequest, Setting, Text
 from hpc_train.sites.partition import Partition, Vendor
 
@@ -92,44 +92,38 @@ def resolve_binding(context: Context, topology: Topology) -> dict[str, Setting]:
     return settings
 
 
-def binding_warnings(
+def resolve_places(
     context: Context, request: LaunchRequest, launch: Launch, changes: Sequence[EnvChange]
-) -> Iterator[str]:
-    """Yield the ranks whose cores are far from one another or from their GPU."""
-    word = _cpu_word(context)
-    if not (word and context.partition.numa_cpus):
-        return
-    # Few profiles state where the cores of a node are.
-
-    cores = _rank_cores(context, request.binding, launch)
-    gpus = _rank_gpus(context, request.binding, len(cores), changes)
-    for said in far_ranks(cores, context.partition, gpus):
-        yield f"{word[1]}: cpu_bind: {said}"
-
-
-def place_settings(
-    context: Context, request: LaunchRequest, launch: Launch, changes: Sequence[EnvChange]
-) -> dict[str, Setting]:
+) -> tuple[dict[str, Setting], tuple[str, ...]]:
     """Return a setting for each local rank whose cores, NUMA node or adapter are known.
 
     The GPU of a rank is known in jobs on whole nodes with a rank for each GPU. A binding to cores
-    that the launcher has no option for is left out.
+    that the launcher has no option for is left out. The warnings name the ranks whose cores are far
+    from one another or from their GPU.
     """
-    partition, topology = context.partition, request.topology
-    found = _unused_binding(context, request, launch)
-    cores = _rank_cores(context, request.binding, launch)
+    partition, topology, word = context.partition, request.topology, _cpu_word(context)
+    found: dict[str, Setting] = {}
+    cores: tuple[frozenset[int], ...] = ()
+    warnings: list[str] = []
+    if word and (bound := request.binding.cpus):
+        if any(isinstance(one, Text) and one.text.endswith(bound) for one in launch.argv):
+            cores = bound_cores(bound, partition.numa_cpus)
+            gpus = _rank_gpus(context, request.binding, len(cores), changes)
+            warnings = [f"{word[1]}: cpu_bind: {far}" for far in far_ranks(cores, partition, gpus)]
+        else:
+            why = f"left out: {context.launcher.name} starts the ranks, which take no such option"
+            found["cpu_bind"] = Setting(value=None, origin=word[1], why=why)
     ranks = topology.tasks_per_node
     whole = ranks == topology.gpus_per_node == partition.gpus_per_node
-    if not cores and not (whole and (partition.gpu_numa or partition.gpu_nics)):
-        return found
-    gpus = _rank_gpus(context, request.binding, ranks, changes) if whole else ()
-    origin = context.near(next((key for key in _PLACED_BY if getattr(partition, key)), "cpu_bind"))
-    for rank in range(ranks):
-        own = cores[rank] if cores else frozenset[int]()
-        value = ", ".join(_parts(context, gpus[rank] if gpus else None, own))
-        if value:
-            found[f"{LOCAL_RANK}{rank}"] = Setting(value=value, origin=origin)
-    return found
+    if cores or (whole and (partition.gpu_numa or partition.gpu_nics)):
+        gpus = _rank_gpus(context, request.binding, ranks, changes) if whole else ()
+        key = next((key for key in _PLACED_BY if getattr(partition, key)), "cpu_bind")
+        for rank in range(ranks):
+            own = cores[rank] if cores else frozenset[int]()
+            value = ", ".join(_parts(context, gpus[rank] if gpus else None, own))
+            if value:
+                found[f"{LOCAL_RANK}{rank}"] = Setting(value=value, origin=context.near(key))
+    return found, tuple(warnings)
 
 
 def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> GpuOrder:
@@ -142,7 +136,9 @@ def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> Gp
     if not topology.gpus_per_node or list(order) == sorted(order):
         return None
     origin = context.near("gpu_order")
-    obstacle = _obstacle(context, topology, len(order)) or _unknown(vendor)
+    obstacle = _obstacle(context, topology, len(order))
+    if not obstacle and vendor not in _VARIABLES:
+        obstacle = "the profile does not say network.gpus"
     if obstacle:
         return Setting(value=None, origin=origin, why=f"left out: {obstacle}")
     name, value = _VARIABLES[vendor or ""], ",".join(map(str, order))
@@ -192,10 +188,6 @@ def _gpus(word: str, origin: str, topology: Topology) -> Setting:
     return Setting(value=None, origin=origin, why=why)
 
 
-def _unknown(vendor: Vendor | None) -> str:
-    return "" if vendor in _VARIABLES else "the profile does not say network.gpus"
-
-
 def _obstacle(context: Context, topology: Topology, gpus: int) -> str:
     if topology.gpus_per_node != gpus:
         return f"it is for all {gpus} GPUs of a node, the job has {topology.gpus_per_node}"
@@ -206,29 +198,6 @@ def _obstacle(context: Context, topology: Topology, gpus: int) -> str:
     if bound and context.launcher.ranks_are_tasks:
         return "Slurm gives each rank its own GPU"
     return ""
-
-
-def _rank_cores(context: Context, binding: Binding, launch: Launch) -> tuple[frozenset[int], ...]:
-    """Return the cores of each local rank, as far as an option of the launcher names them."""
-    if not binding.cpus or not _names_cores(binding, launch):
-        return ()
-
-    return bound_cores(binding.cpus, context.partition.numa_cpus)
-
-
-def _unused_binding(context: Context, request: LaunchRequest, launch: Launch) -> dict[str, Setting]:
-    """Return why the binding to cores does not apply, if the launcher has no option for it."""
-    word = _cpu_word(context)
-    if word is None or not request.binding.cpus or _names_cores(request.binding, launch):
-        return {}
-    why = f"left out: {context.launcher.name} starts the ranks, which take no such option"
-    return {"cpu_bind": Setting(value=None, origin=word[1], why=why)}
-
-
-def _names_cores(binding: Binding, launch: Launch) -> bool:
-    """Whether an option of the launcher has the binding to cores."""
-    words = [token.text for token in launch.argv if isinstance(token, Text)]
-    return any(word.endswith(binding.cpus or "") for word in words)
 
 
 def _rank_gpus(
@@ -252,8 +221,6 @@ def _parts(context: Context, gpu: int | None, cores: frozenset[int]) -> Iterator
     if gpu is not None:
         yield f"GPU {gpu}"
     if cores:
-        from hpc_train.plans.node_topology import cpu_list
-
         yield f"cores {cpu_list(cores)}"
     if gpu is not None and facts.gpu_numa:
         node = facts.gpu_numa[gpu]

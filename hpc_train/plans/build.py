@@ -12,7 +12,7 @@ import msgspec
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import encode_unit
 from hpc_train.jobs.job import SourcedJob, Topology
-from hpc_train.plans.binding import binding_warnings, place_settings, resolve_binding
+from hpc_train.plans.binding import resolve_binding, resolve_places
 from hpc_train.plans.containers.resolve import (
     check_starter,
     container_settings,
@@ -21,12 +21,14 @@ from hpc_train.plans.containers.resolve import (
 )
 from hpc_train.plans.context import (
     Context,
+    check_launcher,
     check_placement,
     from_job,
     from_site,
     host_list,
     known,
     launcher_warnings,
+    other_launchers,
     resolve_context,
     rule,
     with_trainer,
@@ -58,8 +60,17 @@ from hpc_train.plans.lifecycle import (
 )
 from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network import network_of
-from hpc_train.plans.node_and_rank_counts import core_warnings, gpu_warnings, resolve_topology
-from hpc_train.plans.other_launchers import check_launcher, other_launchers
+from hpc_train.plans.node_and_rank_counts import (
+    check_elastic,
+    core_warnings,
+    elastic_directives,
+    elastic_settings,
+    gpu_warnings,
+    port_warnings,
+    rendezvous_settings,
+    resolve_elastic,
+    resolve_topology,
+)
 from hpc_train.plans.partition_choice import (
     check_limits,
     choose_partition,
@@ -76,13 +87,6 @@ from hpc_train.plans.plan import (
     Setting,
     Text,
     Token,
-)
-from hpc_train.plans.rendezvous import (
-    check_elastic,
-    elastic_directives,
-    elastic_settings,
-    rendezvous_settings,
-    resolve_elastic,
 )
 from hpc_train.plans.resource_requests import memory_warnings, request_settings, type_settings
 from hpc_train.plans.storage import with_storage
@@ -123,16 +127,17 @@ def make_plan(
     bound = resolve_binding(context, topology)
     request = make_request(context, topology, environment, bound, nested=nested)
     launch = resolve_launch(context, request, environment)
+    places, far = resolve_places(context, request, launch, environment.changes)
     settings = {
         **_identity(context),
         **counts,
         **requests,
         **({"placement": _placement(topology)} if nested else {}),
         **bound,
-        **place_settings(context, request, launch, environment.changes),
+        **places,
         **_inside(context, request, environment),
     }
-    warnings += _warnings(context, request, launch, environment)
+    warnings += (*_warnings(context, request, environment), *far)
     directives = _directives(context, request, launch, settings)
     job = context.job
     return LaunchPlan(
@@ -172,7 +177,7 @@ def make_plan(
 
 
 def _warnings(
-    context: Context, request: LaunchRequest, launch: Launch, environment: JobEnvironment
+    context: Context, request: LaunchRequest, environment: JobEnvironment
 ) -> Iterator[str]:
     yield from default_warnings(context)
     yield from partition_warnings(context)
@@ -180,7 +185,7 @@ def _warnings(
     yield from environment.warnings
     yield from gpu_warnings(request.topology, context.launcher, request.gpu_request)
     yield from mpi_warnings(context, request)
-    yield from binding_warnings(context, request, launch, environment.changes)
+    yield from port_warnings(context.site)
 
 
 def _directives(

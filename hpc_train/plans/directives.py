@@ -12,9 +12,15 @@ from hpc_train.base.units import Duration, Memory
 from hpc_train.base.value import Value
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.explanations import setting_of
-from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
+from hpc_train.plans.gpu_request import gpu_options
 from hpc_train.plans.plan import Launch, Setting
-from hpc_train.plans.resource_requests import QUEUE_OPTIONS, memory_options, written
+from hpc_train.plans.resource_requests import (
+    QUEUE_OPTIONS,
+    memory_options,
+    value_in,
+    word_in,
+    written,
+)
 from hpc_train.plans.slurm_versions import missing_option
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system
 from hpc_train.sites.profile import SourcedSite
@@ -35,7 +41,7 @@ class Size(Value, frozen=True, kw_only=True):
     slots_per_node: int
     cpus_per_slot: int | None
     gpus_per_node: int
-    gpu_request: GpuRequest
+    gpu_type: str | None
     mem: Memory | str | None
     time: Duration | None
     exclusive: bool
@@ -70,13 +76,13 @@ def of_slurm(
         slots_per_node=launch.slots_per_node,
         cpus_per_slot=None if each is None else each * ranks_per_slot,
         gpus_per_node=topology.gpus_per_node,
-        gpu_request=request_of(site.value.gpu_request, settings),
-        mem=_value(settings, "mem"),
-        time=_value(settings, "time"),
-        exclusive=bool(_value(settings, "exclusive")),
+        gpu_type=value_in(settings, "gpu_type"),
+        mem=value_in(settings, "mem"),
+        time=value_in(settings, "time"),
+        exclusive=bool(value_in(settings, "exclusive")),
     )
-    queue = {key: _word(settings, key) for key in QUEUE_OPTIONS}
-    queue["network"] = _value(settings, "network")
+    queue = {key: word_in(settings, key) for key in QUEUE_OPTIONS}
+    queue["network"] = value_in(settings, "network")
     return sbatch_options(site, settings["name"].value, queue, size)
 
 
@@ -91,7 +97,13 @@ def sbatch_options(
         "nodes": size.nodes,
         "ntasks-per-node": size.slots_per_node,
         "cpus-per-task": size.cpus_per_slot if site.value.cpu_request == "allowed" else None,
-        **gpu_options(size.gpu_request, size.gpus_per_node, size.nodes, size.slots_per_node),
+        **gpu_options(
+            site.value.gpu_request,
+            size.gpu_type,
+            size.gpus_per_node,
+            size.nodes,
+            size.slots_per_node,
+        ),
         **memory_options(site.value.mem_request, size.mem, size.gpus_per_node, cores),
         "time": size.time,
         "exclusive": "" if size.exclusive else None,
@@ -209,12 +221,3 @@ def _check_words(settings: dict[str, Setting]) -> None:
             raise PlanError(
                 f"{setting.origin}: {key} = {value!r} cannot be written as an #SBATCH value"
             )
-
-
-def _word(settings: dict[str, Setting], key: str) -> str | None:
-    setting = written(settings, key)
-    return setting.value if setting else None
-
-
-def _value(settings: dict[str, Setting], key: str) -> Any:
-    return settings[key].value if key in settings else None

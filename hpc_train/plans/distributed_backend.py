@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from hpc_train.base.errors import PlanError
 from hpc_train.jobs.job import SourcedJob, Topology
-from hpc_train.plans.context import Context, rule
+from hpc_train.plans.context import Context, other_launchers, rule
 from hpc_train.plans.launchers.base import Launcher
-from hpc_train.plans.other_launchers import other_launchers
 from hpc_train.plans.plan import Setting
 from hpc_train.sites.partition import Network
 from hpc_train.sites.profile import SourcedSite
@@ -16,8 +15,10 @@ from hpc_train.sites.profile import SourcedSite
 VARIABLE = "HPCTRAIN_BACKEND"
 _SOURCE = "PyTorch, torch.distributed: which backend to use"
 _FSDP = ("fsdp", "fsdp2")
-_GLOO_ON_GPUS = "backend gloo with GPUs: it is slower there than nccl, which is made for them"
-_MPI_ON_GPUS = "backend mpi with GPUs: only an MPI that was built for them can send their memory"
+_ON_GPUS = {
+    "gloo": "backend gloo with GPUs: it is slower there than nccl, which is made for them",
+    "mpi": "backend mpi with GPUs: only an MPI that was built for them can send their memory",
+}
 _MPI_IN_TORCH = "backend mpi: torch's own packages have none; this torch must be built with MPI"
 
 
@@ -32,8 +33,11 @@ def resolve_backend(context: Context, topology: Topology) -> tuple[Setting, tupl
     if job.value.backend == "auto":
         return _automatic(context, topology), ()
     chosen = Setting(value=job.value.backend, origin=job.origin("backend"))
-    if chosen.value == "nccl":
-        _check_nccl(chosen, topology)
+    if chosen.value == "nccl" and not topology.gpus_per_node:
+        raise PlanError(
+            f"{chosen.origin}: backend nccl needs GPUs, and the job has none",
+            "ask for them with resources.gpus_per_node, or take backend gloo",
+        )
     if chosen.value == "mpi":
         _check_mpi(chosen, context)
     return chosen, _warnings(chosen.value, topology, site.value.network)
@@ -90,14 +94,6 @@ def _check_variable(job: SourcedJob, site: SourcedSite) -> None:
             )
 
 
-def _check_nccl(chosen: Setting, topology: Topology) -> None:
-    if not topology.gpus_per_node:
-        raise PlanError(
-            f"{chosen.origin}: backend nccl needs GPUs, and the job has none",
-            "ask for them with resources.gpus_per_node, or take backend gloo",
-        )
-
-
 def _check_mpi(chosen: Setting, context: Context) -> None:
     job, site, launcher = context.job, context.site, context.launcher
     network = site.value.network or Network()
@@ -121,12 +117,7 @@ def _check_mpi(chosen: Setting, context: Context) -> None:
 
 
 def _warnings(backend: str, topology: Topology, network: Network | None) -> tuple[str, ...]:
-    gpus = topology.gpus_per_node
-    found = []
-    if backend == "gloo" and gpus:
-        found.append(_GLOO_ON_GPUS)
-    if backend == "mpi" and gpus:
-        found.append(_MPI_ON_GPUS)
+    found = [_ON_GPUS[backend]] if topology.gpus_per_node and backend in _ON_GPUS else []
     if backend == "mpi" and not (network and network.torch_mpi):
         found.append(_MPI_IN_TORCH)
     return tuple(found)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from typing import Literal
 
+from hpc_train.base.decode import load_data
 from hpc_train.base.value import Value
 from hpc_train.plans.plan import Setting
 
@@ -41,46 +44,27 @@ _SETTINGS = {
     "ngpus": "gpus_per_node",
     "walltime": "time",
 }
-_GPUS = Reason(
-    why="asked per node, so that every rank sees its node's GPUs and peer access works", trap="F7"
-)
-DIRECTIVES = {
-    "ntasks-per-node": Reason(why="one slot for each process that the launcher starts on a node"),
-    "cpus-per-task": Reason(why="the cores of all ranks of a slot", trap="F1"),
-    "gpus-per-node": _GPUS,
-    "gres": _GPUS,
-    "gpus": Reason(why="of all nodes: the site's own form"),
-    "gpus-per-task": Reason(
-        why="the site's own form; a rank may see its own GPU only, which then is number 0",
-        trap="F7",
-    ),
-    "mem": Reason(why="per node, the only form of the three", trap="F5"),
-    "mem-per-gpu": Reason(why="a node's memory over its GPUs: the site's own form", trap="F5"),
-    "mem-per-cpu": Reason(why="a node's memory over its cores: the site's own form", trap="F5"),
-    "signal": Reason(
-        why="the ranks may save what they have; their agents ignore it, and B: is for the script, "
-        "which hands it on",
-        trap="F29",
-    ),
-    "requeue": Reason(
-        why="Slurm queues the job again after a preemption or the loss of a node", trap="F27"
-    ),
-    "select": Reason(
-        why="a chunk for each node; mpiprocs is the number of processes that start on it"
-    ),
-    "place": Reason(why="without scatter, PBS packs the chunks onto one node"),
-    "j": Reason(why="errors and output in one file"),
-    "k": Reason(why="otherwise PBS keeps the output on the node until the end"),
-    "r": Reason(why="otherwise PBS starts a lost job again, and mixes the measurements of both"),
-    "open-mode": Reason(why="a requeued job adds to its log, and does not erase it", trap="F26"),
-}
+
+
+class Explanations(Value, frozen=True, kw_only=True):
+    """`explanations.yaml`: the reasons of directives, and of the options of each program."""
+
+    schema: Literal[1]
+    directives: dict[str, Reason]
+    programs: dict[str, dict[str, Reason]]
+
+
+@cache
+def explanations() -> Explanations:
+    """Return the table."""
+    return load_data("explanations.yaml", Explanations)
 
 
 def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
     """Return the setting of a directive, with the directive's own reason if it has one."""
     found = _found(option, settings)
     origin = found.origin if found else "rule"
-    reason = DIRECTIVES.get(option)
+    reason = explanations().directives.get(option)
     why = reason.why if reason else (found.why if found else "")
     return Setting(value=found.value if found else None, origin=origin, why=why)
 

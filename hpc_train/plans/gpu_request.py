@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import Value
-from hpc_train.plans.plan import LaunchRequest, Setting
-
-
-class GpuRequest(Value, frozen=True, kw_only=True):
-    """The form of the request; `kind` is the GPU type in Slurm, if it is part of the request."""
-
-    form: str
-    kind: str | None = None
-
-
-def request_of(form: str, settings: dict[str, Setting]) -> GpuRequest:
-    """Return the form of GPU requests on a site."""
-    kind = settings.get("gpu_type")
-    return GpuRequest(form=form, kind=kind.value if kind else None)
+from hpc_train.plans.plan import LaunchRequest
 
 
 def gpu_options(
-    request: GpuRequest, gpus_per_node: int, nodes: int, slots_per_node: int
+    form: str, gpu_type: str | None, gpus_per_node: int, nodes: int, slots_per_node: int
 ) -> dict[str, str]:
     """Request GPUs per node if the site allows it, so that all GPUs are visible to every rank.
 
     Raises:
         PlanError: GPUs that cannot be counted per task.
     """
-    if not gpus_per_node or request.form == "none":
+    if not gpus_per_node or form == "none":
         return {}
-    kind = f"{request.kind}:" if request.kind else ""
-    if request.form == "gres":
+    kind = f"{gpu_type}:" if gpu_type else ""
+    if form == "gres":
         return {"gres": f"gpu:{kind}{gpus_per_node}"}
-    if request.form == "gpus":
+    if form == "gpus":
         return {"gpus": f"{kind}{gpus_per_node * nodes}"}
-    if request.form == "gpus-per-task":
+    if form == "gpus-per-task":
         if gpus_per_node % slots_per_node:
             raise PlanError(
                 f"{gpus_per_node} GPUs of a node for {slots_per_node} tasks: the site counts GPUs "
@@ -54,7 +40,6 @@ def step_gpus(request: LaunchRequest, slots_per_node: int) -> tuple[str, ...]:
     """
     if not request.nested and request.gpu_request != "gpus-per-task":
         return ()
-    asked = GpuRequest(form=request.gpu_request, kind=request.gpu_type)
-    topology = request.topology
-    gpus = gpu_options(asked, topology.gpus_per_node, topology.nodes, slots_per_node)
+    topology, form, gpu_type = request.topology, request.gpu_request, request.gpu_type
+    gpus = gpu_options(form, gpu_type, topology.gpus_per_node, topology.nodes, slots_per_node)
     return tuple(f"--{option}={value}" for option, value in gpus.items())

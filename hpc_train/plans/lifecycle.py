@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import parts, within
 from hpc_train.jobs.job import SourcedJob
-from hpc_train.plans.context import Context, from_job, known, rule
+from hpc_train.plans.context import Context, from_job, known, other_launchers, rule
 from hpc_train.plans.directives import refused_option
-from hpc_train.plans.other_launchers import other_launchers
 from hpc_train.plans.plan import JobVar, Setting
 from hpc_train.plans.storage import CHECKPOINTS, check_checkpoint_folder
 from hpc_train.sites.batch_system import find_batch_system

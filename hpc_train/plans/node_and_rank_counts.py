@@ -1,14 +1,26 @@
-"""The numbers of nodes, ranks, GPUs and cores, and whether GPUs and ranks of a node match."""
+"""The numbers of nodes, ranks, GPUs and cores, whether they match, and where ranks meet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hpc_train.jobs.job import Topology
-from hpc_train.plans.context import Context, default, from_job, rule, takes_whole_nodes
+from hpc_train.base.errors import PlanError
+from hpc_train.jobs.job import Elastic, SourcedJob, Topology
+from hpc_train.plans.context import (
+    Context,
+    default,
+    from_job,
+    other_launchers,
+    rule,
+    takes_whole_nodes,
+)
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.plan import Setting
 from hpc_train.sites.partition import Partition
+from hpc_train.sites.profile import SourcedSite
+
+# net.ipv4.ip_local_port_range: the ports that Linux assigns to outgoing connections.
+_EPHEMERAL = range(32768, 61000)
 
 
 def resolve_topology(context: Context) -> tuple[Topology, dict[str, Setting]]:
@@ -129,3 +141,84 @@ def _cores(partition: Partition, gpus: int) -> tuple[str, int, str]:
     if partition.shared and gpus and there and gpus < there:
         return "cpus_per_node", cores * gpus // there, of_gpus
     return "cpus_per_node", cores, ""
+
+
+def rendezvous_settings(site: SourcedSite) -> dict[str, Setting]:
+    """Return the host and the port, with their reasons."""
+    meeting = site.value.rendezvous
+    free = f"first free one of {meeting.ports}, tried on rank 0's host when the job starts"
+    host = Setting(value=meeting.host + meeting.suffix, origin=site.origin("rendezvous.host"))
+    port = Setting(value=meeting.port, origin=site.origin("rendezvous.port"), why=free)
+    return {"rendezvous.host": host, "rendezvous.port": port}
+
+
+def port_warnings(site: SourcedSite) -> Iterator[str]:
+    """Warn of ports in the ephemeral range, which may be in use when the ranks start."""
+    meeting = site.value.rendezvous
+    last = meeting.port + meeting.ports - 1
+    if last >= _EPHEMERAL.start and meeting.port < _EPHEMERAL.stop:
+        yield (
+            f"{site.near('rendezvous.port')}: ports {meeting.port} to {last} lie in "
+            f"{_EPHEMERAL.start}-{_EPHEMERAL.stop - 1}, which Linux hands out itself; better: 61000"
+        )
+
+
+def resolve_elastic(job: SourcedJob) -> Elastic | None:
+    """Return the complete bounds; None for a job that is not elastic.
+
+    Raises:
+        PlanError: the bounds contradict the job's number of nodes.
+    """
+    wanted = job.value.elastic
+    if wanted is None:
+        return None
+    nodes = job.value.resources.nodes
+    most = wanted.max_nodes or nodes
+    fewest = wanted.min_nodes or most
+    if not fewest <= most <= nodes:
+        raise PlanError(
+            f"{job.near('elastic')}: elastic wants min_nodes <= max_nodes <= the job's nodes, "
+            f"not {fewest}, {most}, {nodes}"
+        )
+    return Elastic(min_nodes=fewest, max_nodes=most, max_restarts=wanted.max_restarts)
+
+
+def elastic_settings(job: SourcedJob, elastic: Elastic | None) -> dict[str, Setting]:
+    """Return the bounds as `explain` shows them."""
+    if elastic is None:
+        return {}
+    return {
+        f"elastic.{key}": Setting(value=getattr(elastic, key), origin=job.near(f"elastic.{key}"))
+        for key in ("min_nodes", "max_nodes", "max_restarts")
+    }
+
+
+def check_elastic(context: Context) -> None:
+    """Refuse an elastic job under a launcher whose ranks all end with the first one.
+
+    Raises:
+        PlanError: with the launchers of the site that support it.
+    """
+    job, launcher = context.job, context.launcher
+    if not job.value.elastic:
+        return
+    instead = context.batch.instead.get("elastic")
+    # Before the launcher: no other one helps.
+    if job.value.resources.nodes > 1 and instead:
+        raise PlanError(
+            f"{job.near('elastic')}: the job cannot be elastic on several nodes of "
+            f"{context.site.value.name}: {instead}",
+            "leave elastic out, or nodes: 1",
+        )
+    if not launcher.elastic:
+        raise PlanError(
+            f"{job.near('elastic')}: the job cannot be elastic: all ranks of the launcher "
+            f"{launcher.name} end with the first one",
+            f"{other_launchers(context)}, or leave elastic out",
+        )
+
+
+def elastic_directives(elastic: Elastic | None, nodes: int) -> tuple[tuple[str, str], ...]:
+    """Keep the job after the loss of a node, if it can continue with fewer nodes."""
+    spare = elastic is not None and (elastic.min_nodes or nodes) < nodes
+    return (("no-kill", ""),) if spare else ()

@@ -5,14 +5,12 @@ Sources: OpenPBS 23.06, qsub(1B) and pbs_resources(7B); what its commands answer
 
 from __future__ import annotations
 
-from typing import Any
-
 from hpc_train.base.errors import PlanError
 from hpc_train.base.units import Memory
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.plan import Launch, Setting
 from hpc_train.plans.queue_limits import partition_named
-from hpc_train.plans.resource_requests import written
+from hpc_train.plans.resource_requests import value_in, word_in, written
 from hpc_train.sites.profile import PbsDialect, SourcedSite
 
 # Options of jobs that PBS does not have.
@@ -30,13 +28,13 @@ def of_pbs(
     _check(settings)
     dialect = site.value.pbs or PbsDialect()
     node = _of_node(site, settings, topology, launch)
-    exclusive = bool(_value(settings, "exclusive"))
+    exclusive = bool(value_in(settings, "exclusive"))
     if dialect.shape != "select":
         _check_totals(site, settings, node, topology)
     options: dict[str, str | None] = {
         "N": settings["name"].value,
-        dialect.project[1:]: _word(settings, "account"),
-        "q": _word(settings, "partition"),
+        dialect.project[1:]: word_in(settings, "account"),
+        "q": word_in(settings, "partition"),
         **(
             _chunks(node, dialect, topology) if dialect.shape == "select" else _flat(node, topology)
         ),
@@ -55,7 +53,7 @@ def _of_node(
 ) -> dict[str, int]:
     """Return what the job requests on each node; memory in mebibytes."""
     each, profile = topology.cpus_per_task, site.value
-    asked, mem = profile.cpu_request == "allowed", _value(settings, "mem")
+    asked, mem = profile.cpu_request == "allowed", value_in(settings, "mem")
     cores = each * topology.tasks_per_node if each and asked else 0
     gpus = topology.gpus_per_node if profile.gpu_request != "none" else 0
     counts = {
@@ -113,7 +111,7 @@ def _place(dialect: PbsDialect, *, exclusive: bool) -> str | None:
 
 def _clock(settings: dict[str, Setting]) -> str | None:
     """Return the time limit as HH:MM:SS; PBS has no days."""
-    limit = _value(settings, "time")
+    limit = value_in(settings, "time")
     if limit is None:
         return None
     return f"{limit // 3600:02d}:{limit % 3600 // 60:02d}:{limit % 60:02d}"
@@ -134,12 +132,3 @@ def _check(settings: dict[str, Setting]) -> None:
                 f"{setting.origin}: {key} is an option of Slurm, and PBS has none like it",
                 "leave it out; a queue is `partition`, a resource `directives: {l: NAME=VALUE}`",
             )
-
-
-def _word(settings: dict[str, Setting], key: str) -> str | None:
-    setting = written(settings, key)
-    return setting.value if setting else None
-
-
-def _value(settings: dict[str, Setting], key: str) -> Any:
-    return settings[key].value if key in settings else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.regex import whole_match
@@ -29,6 +31,17 @@ def queue_settings(context: Context, partition: Setting | None) -> dict[str, Set
 def written(settings: dict[str, Setting], key: str) -> Setting | None:
     """Return the setting of an option as it is passed to sbatch."""
     return settings.get(f"select.{key}") or settings.get(key)
+
+
+def value_in(settings: Mapping[str, Setting], key: str) -> Any:
+    """Return the value of a setting, if any."""
+    return settings[key].value if key in settings else None
+
+
+def word_in(settings: dict[str, Setting], key: str) -> str | None:
+    """Return the value of an option as it is passed to sbatch, if any."""
+    setting = written(settings, key)
+    return setting.value if setting else None
 
 
 def _selected(context: Context, select: Select) -> dict[str, Setting]:
@@ -76,11 +89,16 @@ def request_settings(
     Raises:
         PlanError: the job has an option that the site forbids, or an account of another form.
     """
-    job = context.job
+    job, exclusive = context.job, context.partition.exclusive or None
+    why = "the site's jobs take whole nodes"
+    whole = from_site(context.site, context.key("exclusive"), exclusive, why)
     given = {
         "time": from_job(job, "resources.time"),
-        **_memory(context, topology),
-        "exclusive": from_job(job, "resources.exclusive") or _whole_nodes(context),
+        "mem": _memory(context, topology),
+        "exclusive": from_job(job, "resources.exclusive")
+        or from_site(
+            context.site, context.key("exclusive"), whole, "the site's jobs take whole nodes"
+        ),
         **type_settings(context, topology),
         **queue_settings(context, partition),
         **storage_settings(job, context.site),
@@ -157,43 +175,24 @@ def memory_options(
     return {"mem": str(mem)}
 
 
-def _memory(context: Context, topology: Topology) -> dict[str, Setting]:
-    """Return `mem`, the memory of each node, if any is requested."""
-    given = _given_memory(context) or _share_of_memory(context, topology)
-    site, request = context.site, context.site.value.mem_request
-    if given is None and request == "zero":
-        origin = site.origin("mem_request")
-        given = Setting(value=ALL, origin=origin, why="all memory of the nodes")
-    return {} if given is None else {"mem": given}
-
-
-def _given_memory(context: Context) -> Setting | None:
+def _memory(context: Context, topology: Topology) -> Setting | None:
+    """Return the memory of each node, if any is requested."""
     given, site = from_job(context.job, "resources.mem"), context.site
-    if given and site.value.mem_request == "forbidden":
+    request, each = site.value.mem_request, context.partition.mem_per_gpu
+    gpus = topology.gpus_per_node
+    if given and request == "forbidden":
         raise PlanError(
             f"{given.origin}: {site.value.name} forbids a memory request "
             f"({site.origin('mem_request')})",
             "leave mem out: it comes with the nodes, GPUs or cores",
         )
+    if given is None and each and gpus and request in ("required", "per-gpu"):
+        # The share of the GPUs, because the site requires a number.
+        why = f"{each} with each of {gpus} GPU{'s' if gpus > 1 else ''}"
+        return Setting(value=Memory(each * gpus), origin=context.origin("mem_per_gpu"), why=why)
+    if given is None and request == "zero":
+        return from_site(site, "mem_request", ALL, "all memory of the nodes")
     return given
-
-
-def _share_of_memory(context: Context, topology: Topology) -> Setting | None:
-    """The share of memory of the GPUs, if the site requires a number."""
-    each, gpus = context.partition.mem_per_gpu, topology.gpus_per_node
-    if each is None or not gpus:
-        return None
-    if context.site.value.mem_request not in ("required", "per-gpu"):
-        return None
-    why = f"{each} with each of {gpus} GPU{'s' if gpus > 1 else ''}"
-    return Setting(value=Memory(each * gpus), origin=context.origin("mem_per_gpu"), why=why)
-
-
-def _whole_nodes(context: Context) -> Setting | None:
-    if not context.partition.exclusive:
-        return None
-    key, why = context.key("exclusive"), "the site's jobs take whole nodes"
-    return from_site(context.site, key, True, why)
 
 
 def _check_account(context: Context, pattern: str, settings: dict[str, Setting]) -> None:

@@ -8,11 +8,10 @@ from hpc_train.base.errors import PlanError
 from hpc_train.base.units import Duration, Memory
 from hpc_train.plans.directives import EXTRA, Size, sbatch_options
 from hpc_train.plans.explanations import setting_of
-from hpc_train.plans.gpu_request import request_of
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.plans.queue_limits import JobQueue, limits_on, queue_named
-from hpc_train.plans.resource_requests import ALL, QUEUE_OPTIONS
+from hpc_train.plans.resource_requests import ALL, QUEUE_OPTIONS, value_in
 from hpc_train.plans.storage import needed_options
 from hpc_train.sites.profile import SourcedSite
 
@@ -38,7 +37,7 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
     turns = tuple(NestedRun(run_id=run_id, time_s=plan.time_s) for run_id, plan in plans)
     account = every[0].settings["account"].value if "account" in every[0].settings else None
     place = queue_named(site.value, partition, queue["qos"], account)
-    size = _size(every, site, _time(site, turns, place, max(p.topology.nodes for p in every)))
+    size = _size(every, _time(site, turns, place, max(p.topology.nodes for p in every)))
     own = sbatch_options(site, name, queue, size)
     outlives = any("no-kill" in dict(plan.directives) for plan in every)
     return Allocation(
@@ -105,19 +104,19 @@ def _items(option: str, plans: Sequence[LaunchPlan], value: str) -> Iterator[str
     yield from dict.fromkeys(part for part in (value, *ours) if part)
 
 
-def _size(plans: Sequence[LaunchPlan], site: SourcedSite, time: Duration | None) -> Size:
+def _size(plans: Sequence[LaunchPlan], time: Duration | None) -> Size:
     slots, cpus = _slots(plans)
     options = [dict(plan.directives) for plan in plans]
     # In a plan that was read from a file, sizes are texts.
     memory = [str(plan.settings["mem"].value) for plan in plans if "mem" in plan.settings]
     sizes = [Memory.parse(text) for text in memory if text != ALL]
-    typed = next((plan.settings for plan in plans if "gpu_type" in plan.settings), {})
+    types = [value_in(plan.settings, "gpu_type") for plan in plans]
     return Size(
         nodes=max(plan.topology.nodes for plan in plans),
         slots_per_node=slots,
         cpus_per_slot=cpus,
         gpus_per_node=max(plan.topology.gpus_per_node for plan in plans),
-        gpu_request=request_of(site.value.gpu_request, typed),
+        gpu_type=next(filter(None, types), None),
         mem=ALL if ALL in memory else max(sizes, default=None),
         time=time,
         exclusive=any("exclusive" in one for one in options),

@@ -14,8 +14,22 @@ from hpc_train.base.value import Value
 Parts = tuple[int, ...]
 
 
-class Fact(Value, frozen=True, kw_only=True):
-    """A behaviour of Slurm from `first` to `last`; None: no such limit is known.
+class Range(Value, frozen=True, kw_only=True):
+    """The versions from `first` to `last`; None: no such limit is known."""
+
+    first: str | None = None
+    last: str | None = None
+    source: str
+
+    def covers(self, version: str) -> bool:
+        """Whether a version, such as 23.11 or 23.11.4, is among them."""
+        wanted = _parts(version)
+        after = self.first is None or wanted >= _parts(self.first)
+        return after and (self.last is None or wanted <= _parts(self.last))
+
+
+class Fact(Range, frozen=True, kw_only=True):
+    """A behaviour of Slurm in some versions.
 
     `places` are the files that mention these versions, or `named`, the version of a table.
     `adds`: by option, the form of the values that only these versions accept; `refuses`: the form
@@ -23,31 +37,17 @@ class Fact(Value, frozen=True, kw_only=True):
     """
 
     what: str
-    first: str | None = None
-    last: str | None = None
     named: str | None = None
-    source: str
     places: tuple[str, ...] = ()
     adds: dict[str, str] = msgspec.field(default_factory=dict)
     refuses: dict[str, str] = msgspec.field(default_factory=dict)
 
-    def covers(self, version: str) -> bool:
-        """Whether the fact is true of a version, such as 23.11 or 23.11.4."""
-        return _covers(self.first, self.last, version)
 
-
-class OptionRange(Value, frozen=True, kw_only=True):
+class OptionRange(Range, frozen=True, kw_only=True):
     """The versions in which some programs have some options."""
 
     names: tuple[str, ...]
     of: tuple[str, ...]
-    first: str | None = None
-    last: str | None = None
-    source: str
-
-    def covers(self, version: str) -> bool:
-        """Whether a version, such as 23.11 or 23.11.4, has the options."""
-        return _covers(self.first, self.last, version)
 
 
 class SlurmVersions(Value, frozen=True, kw_only=True):
@@ -97,14 +97,8 @@ def _has_form(form: str | None, value: str) -> bool:
     return form is not None and re.fullmatch(form, value, re.IGNORECASE) is not None
 
 
-def _when(found: Fact | OptionRange) -> str:
+def _when(found: Range) -> str:
     return f"from {found.first} on" if found.first else f"until {found.last}"
-
-
-def _covers(first: str | None, last: str | None, version: str) -> bool:
-    wanted = _parts(version)
-    after = first is None or wanted >= _parts(first)
-    return after and (last is None or wanted <= _parts(last))
 
 
 def _parts(version: str) -> Parts:

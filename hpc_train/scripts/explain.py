@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from hpc_train.base.finding import LintFinding
 from hpc_train.base.value import Value
-from hpc_train.plans.explanations import DIRECTIVES, Reason, setting_of
-from hpc_train.plans.launchers.base import Program, find_launcher
+from hpc_train.plans.explanations import Reason, explanations, setting_of
+from hpc_train.plans.launchers.base import MODULES, Launcher, find_launcher
 from hpc_train.plans.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
+from hpc_train.runs.run import Script
 from hpc_train.sites.batch_system import ABILITIES, find_batch_system
 from hpc_train.sites.merge import source_of
 from hpc_train.sites.profile import SourcedSite
@@ -82,7 +85,7 @@ def _directives(plan: LaunchPlan) -> Iterator[Explained]:
             value=value,
             origin=setting.origin,
             why=setting.why,
-            trap=DIRECTIVES.get(option, _NONE).trap,
+            trap=explanations().directives.get(option, _NONE).trap,
         )
 
 
@@ -104,12 +107,12 @@ def _variables(plan: LaunchPlan) -> Iterator[Explained]:
 
 def _arguments(plan: LaunchPlan, site: SourcedSite | None) -> Iterator[Explained]:
     """Explain the options of the launcher, and of the srun before it, up to the job's command."""
-    programs, program = find_launcher(plan.launcher).programs, ""
+    launcher, program = find_launcher(plan.launcher), ""
     reasons: Mapping[str, Reason] = {}
     tokens = (*_before_ranks(plan.launch.argv), *(plan.launch.agent or ()))
     for index, token in enumerate(tokens):
         word = _shown(token)
-        program, reasons = _program(word, plan, programs) or (program, reasons)
+        program, reasons = _program(word, plan, launcher) or (program, reasons)
         option, _, value = word.partition("=")
         if not option.startswith("-") or option in ("-m", "-c"):
             continue
@@ -144,13 +147,15 @@ def _before_ranks(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _program(
-    word: str, plan: LaunchPlan, programs: Sequence[Program]
+    word: str, plan: LaunchPlan, launcher: Launcher
 ) -> tuple[str, Mapping[str, Reason]] | None:
     """Return the name of the program that a word starts, and the reasons of its options."""
     if plan.container is not None and word == plan.container.program:
         return plan.container.runtime, {}
-    program = next((program for program in programs if program.goes_by(word)), None)
-    return (program.name, program.options) if program else None
+    name = MODULES.get(word, word)
+    if name not in launcher.programs:
+        return None
+    return name, explanations().programs.get(name, launcher.reasons)
 
 
 def _origin(word: str, option: str, plan: LaunchPlan, site: SourcedSite | None) -> str:
@@ -189,3 +194,36 @@ def text_of(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return shlex.join(map(str, value))
     return "--" if value is None else str(value)
+
+
+_DIRECTIVE = re.compile(r"#SBATCH --([a-z-]+)")
+_EXPORT = re.compile(r"export (\w+)=")
+# sbatch's option -> its setting, if the names differ.
+_SETTINGS = {"job-name": "name", "ntasks-per-node": "tasks_per_node", "gres": "gpus_per_node"}
+
+
+def at_origin(finding: LintFinding, script: Script, plan: LaunchPlan, label: str) -> LintFinding:
+    """Return the finding with the line of the job file; otherwise line 1, and the place as text."""
+    origin = _line_origin(finding, script, plan)
+    match = re.fullmatch(rf"{re.escape(label)}:(\d+)", origin)
+    if match:
+        return replace(finding, line=int(match[1]))
+    place = origin or f"line {finding.line} of the rendered script"
+    return replace(finding, line=1, message=f"{finding.message} ({place})")
+
+
+def _line_origin(finding: LintFinding, script: Script, plan: LaunchPlan) -> str:
+    line = script.text.split("\n")[finding.line - 1]
+    directive, exported = _DIRECTIVE.match(line), _EXPORT.match(line)
+    key = ""
+    if directive:
+        key = _SETTINGS.get(directive[1], directive[1].replace("-", "_"))
+    elif exported:
+        names = re.findall(r" (\w+)=", line) or [exported[1]]
+        key = f"env.{next((name for name in names if name in finding.message), names[0])}"
+    elif line.strip():
+        lines = (name for name, setting in plan.settings.items() if name.startswith("setup."))
+        key = next((name for name in lines if line in str(plan.settings[name].value)), "")
+        if not key and any(str(word) in line for word in plan.settings["command"].value):
+            key = "command"
+    return plan.settings[key].origin if key in plan.settings else ""

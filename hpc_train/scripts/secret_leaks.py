@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -38,9 +36,10 @@ def check_disclosure(job: SourcedJob, plan: LaunchPlan) -> None:
     }
     if not hidden:
         return
-    texts = tuple(_texts(msgspec.to_builtins(plan, enc_hook=encode_unit)))
+    text = msgspec.json.encode(plan, enc_hook=encode_unit)
     for name, value in hidden.items():
-        if any(value in text for text in texts):
+        # Without the quotes around it.
+        if msgspec.json.encode(value)[1:-1] in text:
             raise SpecError(
                 f"{job.origin('command')}: the script would contain the value of {name}, and "
                 "scripts are kept and shared",
@@ -76,16 +75,3 @@ def _stored(problem: str, name: str) -> SpecError:
         f"{problem}, and scripts are kept and shared",
         f"read os.environ[{name!r}] in the program, and name it with `secrets: {{{name}: env}}`",
     )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield every text in a tree of plain values."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _texts(key)
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _texts(inner)

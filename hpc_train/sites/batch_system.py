@@ -213,7 +213,7 @@ SLURM = BatchSystem(
     prefix="#SBATCH --",
     directives="hpc_train.plans.directives:of_slurm",
     steps=True,
-    starter="hpc_train.plans.launchers.srun:on_each_node",
+    starter="hpc_train.plans.launchers.tasks:on_each_node",
     node_rank=("SLURM_NODEID",),
     node_name="SLURMD_NODENAME",
     node_list="SLURM_JOB_NODELIST",
@@ -229,7 +229,7 @@ SLURM = BatchSystem(
     memory_by_request=True,
 )
 
-_STARTERS = "hpc_train.plans.launchers.pbs_nodes"
+_STARTERS = "hpc_train.plans.launchers.mpi"
 
 PBS = BatchSystem(
     title="PBS",

@@ -11,7 +11,7 @@ from pathlib import Path
 from hpc_train.base.errors import SpecError
 from hpc_train.base.registry import BUILT_IN
 from hpc_train.jobs.read_job import ASSIGNED, command_words, is_program
-from hpc_train.plans.launchers.base import find_launcher, launcher_called
+from hpc_train.plans.launchers.base import MODULES, find_launcher, launcher_called
 
 _PYTHON = re.compile(r"python[0-9.]*")
 _FLAGS = ("standalone", "multi-gpu")
@@ -86,7 +86,9 @@ def _begins_program(words: Sequence[str], n: int) -> bool:
     before, word = words[n - 1], words[n]
     if word.startswith("-"):
         # Launchers that are themselves modules of Python start modules.
-        return word == "-m" and any(one.words for one in find_launcher(words[0]).programs)
+        return word == "-m" and not set(MODULES.values()).isdisjoint(
+            find_launcher(words[0]).programs
+        )
     is_bare = before.startswith("-") and "=" not in before and not _ATTACHED.match(before)
     is_value = is_bare and before.lstrip("-").replace("_", "-") not in _FLAGS
     return _is_script(word) or not (is_value or (n == 1 and word == "launch"))

@@ -159,7 +159,7 @@ def test_shared_templates_and_plans_name_no_variable_of_slurm() -> None:
         if (names := set(re.findall(r"SLURM_\w+", path.read_text(encoding="utf-8"))) - {EXPORT})
     }
     # The variables of the ranks that srun starts.
-    assert found == {"srun.py": {"SLURM_LOCALID", "SLURM_NTASKS", "SLURM_PROCID"}}
+    assert found == {"tasks.py": {"SLURM_LOCALID", "SLURM_NTASKS", "SLURM_PROCID"}}
 
 
 def test_each_scheduler_has_an_executor_and_a_template() -> None:

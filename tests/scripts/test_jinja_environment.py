@@ -17,7 +17,6 @@ from jinja2 import Environment
 from hpc_train.base.errors import RenderError
 from hpc_train.plans.plan import FirstOf, JobVar, LaunchPlan, Setting, Text
 from hpc_train.scripts import render, template_loader
-from hpc_train.scripts.jinja_environment import exports
 from hpc_train.scripts.quote_filters import (
     command,
     comment,
@@ -27,7 +26,7 @@ from hpc_train.scripts.quote_filters import (
     sh,
     token,
 )
-from hpc_train.scripts.render import render_script
+from hpc_train.scripts.render import exports, render_script
 from hpc_train.scripts.template_loader import cached_code
 from tests.cases import cases
 

@@ -27,16 +27,12 @@ RANK_WRAPPER = JobVar(name="rank_wrapper")
 NODE_WRAPPER = JobVar(name="node_wrapper")
 
 
-class Program(Value, frozen=True, kw_only=True):
-    """A program that starts ranks, for `explain`: its names, and the reason for each option."""
-
-    name: str
-    options: Mapping[str, Reason]
-    words: tuple[str, ...] = ()
-
-    def goes_by(self, word: str) -> bool:
-        """Return whether the options after a word belong to this program."""
-        return word in (self.name, *self.words)
+# Modules of Python that are a program.
+MODULES = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate",
+}
 
 
 class Launcher(Value, frozen=True, kw_only=True):
@@ -46,6 +42,7 @@ class Launcher(Value, frozen=True, kw_only=True):
         command: returns argv for a request; raises PlanError if it does not support the request.
         name: its name in jobs and profiles; that of the registry, set by `find_launcher`.
         programs: the programs whose options it writes, in the order of argv.
+        reasons: the reason of each option of the last one, if explanations.yaml has none.
         through_srun: in a Slurm job, argv begins with srun.
         ranks_are_tasks: in a Slurm job, each rank is a task, which Slurm may bind to a GPU.
         mpi: MPI starts its ranks, so that they may use the backend mpi.
@@ -63,7 +60,8 @@ class Launcher(Value, frozen=True, kw_only=True):
 
     command: Callable[[LaunchRequest], Launch]
     name: str = ""
-    programs: tuple[Program, ...] = ()
+    programs: tuple[str, ...] = ()
+    reasons: Mapping[str, Reason] = MappingProxyType({})
     through_srun: bool = False
     ranks_are_tasks: bool = False
     mpi: bool = False
@@ -94,8 +92,9 @@ def find_launcher(name: str) -> Launcher:
 
 def launcher_called(word: str) -> str:
     """Return the launcher whose program or module has a name, or nothing."""
+    program = MODULES.get(word, word)
     every = (find_launcher(name) for name in BUILT_IN["launchers"])
-    return next((one.name for one in every for own in one.programs[-1:] if own.goes_by(word)), "")
+    return next((one.name for one in every if program in one.programs[-1:]), "")
 
 
 def texts(*words: str | int) -> tuple[Token, ...]:
@@ -184,34 +183,6 @@ def python_of(command: tuple[str, ...]) -> str | None:
 # The status block of the script sets the variable. `--relative=0` is not enough: from Slurm 24.11
 # on, it counts from the node after the step before (next_step_node_inx in src/stepmgr/stepmgr.c).
 _NODE_LIST = Joined(parts=(Text(text="--nodelist="), JobVar(name="run_nodes")))
-_STEP_COUNTS = "counted for the step, so that nothing is taken from the job's variables"
-SRUN = Program(
-    name="srun",
-    options={
-        "--nodes": Reason(why=_STEP_COUNTS, trap="F3"),
-        "--ntasks": Reason(why=_STEP_COUNTS, trap="F3"),
-        "--ntasks-per-node": Reason(why=_STEP_COUNTS, trap="F3"),
-        "--cpus-per-task": Reason(why="Slurm 22.05 and 23.02 do not pass it to srun", trap="F1"),
-        "--cpu-bind": Reason(
-            why="cores of each rank; an agent has all, else its ranks share its first ones",
-            trap="F1",
-        ),
-        "--mpi": Reason(why="what the ranks' MPI can talk to", trap="F32"),
-        "--kill-on-bad-exit": Reason(why="else the others wait for a dead rank", trap="F23"),
-        "--wait": Reason(why="a rank that leaves early must not block the end", trap="F23"),
-        "--no-kill": Reason(why="the others go on when a node is lost"),
-        "--kill-on-bad-exit=0": Reason(why="the others go on without this one", trap="F23"),
-        "--wait=0": Reason(why="the others go on as long as they want", trap="F23"),
-        "--nodelist": Reason(
-            why="the first nodes of the allocation; from Slurm 24.11 on, a step without a list "
-            "starts after the last node of the step before"
-        ),
-        "--gpus-per-node": Reason(why="of the allocation's GPUs, those of this run"),
-        "--gres": Reason(why="of the allocation's GPUs, those of this run"),
-        "--gpus": Reason(why="of the allocation's GPUs, those of this run"),
-        "--gpus-per-task": Reason(why="counted for the step, whose tasks may be fewer"),
-    },
-)
 
 
 def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Token, ...]:

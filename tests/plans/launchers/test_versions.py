@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.jobs.job import Elastic
-from hpc_train.plans.launchers import mpirun, torchrun
+from hpc_train.plans.launchers.agents import torchrun
+from hpc_train.plans.launchers.mpi import mpirun
 from hpc_train.plans.plan import Binding, Launch
 from tests.plans.launchers.made import line, request, words
 
@@ -18,7 +19,7 @@ def agent(launch: Launch) -> str:
 
 
 def test_an_elastic_job_meets_by_c10d_and_says_who_is_host() -> None:
-    launch = torchrun.command(request(elastic=ELASTIC))
+    launch = torchrun(request(elastic=ELASTIC))
     assert agent(launch) == (
         "python -m torch.distributed.run --nnodes 1:2 --nproc-per-node 2 --max-restarts 3 "
         "--rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT "
@@ -34,13 +35,13 @@ def test_an_elastic_job_meets_by_c10d_and_says_who_is_host() -> None:
 
 def test_all_nodes_or_none_lets_srun_end_the_step() -> None:
     elastic = Elastic(min_nodes=2, max_nodes=2, max_restarts=1)
-    assert "--no-kill" not in words(torchrun.command(request(elastic=elastic)))
+    assert "--no-kill" not in words(torchrun(request(elastic=elastic)))
 
 
 @pytest.mark.parametrize("scheduler", ["local", "slurm"])
 def test_one_node_restarts_its_ranks_without_c10d(scheduler: str) -> None:
     elastic = Elastic(min_nodes=1, max_nodes=1, max_restarts=4)
-    text = words(torchrun.command(request(scheduler, nodes=1, elastic=elastic)))
+    text = words(torchrun(request(scheduler, nodes=1, elastic=elastic)))
     assert "--master-port $MASTER_PORT --max-restarts 4 --no-python" in text
     assert "c10d" not in text
 
@@ -50,24 +51,24 @@ def test_one_node_restarts_its_ranks_without_c10d(scheduler: str) -> None:
     [(None, ""), ("2.8.1", ""), ("2.9", "--numa-binding node "), ("2.13.0+cu130", "--numa-bi")],
 )
 def test_numa_binding_from_the_torch_that_has_it(torch: str | None, expected: str) -> None:
-    text = words(torchrun.command(request(torch=torch, binding=Binding(numa="node"))))
+    text = words(torchrun(request(torch=torch, binding=Binding(numa="node"))))
     assert ("--numa-binding" in text) == bool(expected)
     assert expected in text
 
 
 def test_an_old_torch_knows_underscores_only_and_no_local_address() -> None:
-    text = agent(torchrun.command(request(torch="1.12", elastic=ELASTIC)))
+    text = agent(torchrun(request(torch="1.12", elastic=ELASTIC)))
     assert "--nproc_per_node 2 --max_restarts 3 --rdzv_backend c10d" in text
     assert text.endswith("--rdzv_conf is_host=$is_host --no_python")
-    fixed = words(torchrun.command(request("local", nodes=1, torch="1.12")))
+    fixed = words(torchrun(request("local", nodes=1, torch="1.12")))
     assert "--nproc_per_node 2 --master_addr $MASTER_ADDR --master_port" in fixed
 
 
 def test_options_of_the_job_stand_before_the_program() -> None:
     args = ("--log-dir", "a b")
-    assert "--log-dir a b --no-python bash" in words(torchrun.command(request(args=args)))
+    assert "--log-dir a b --no-python bash" in words(torchrun(request(args=args)))
     assert "-x OMP_NUM_THREADS --mca x y --tag bash" in words(
-        mpirun.command(request(mpirun_args=("--mca", "x", "y"), args=("--tag",)))
+        mpirun(request(mpirun_args=("--mca", "x", "y"), args=("--tag",)))
     )
 
 
@@ -86,11 +87,11 @@ def test_options_of_the_job_stand_before_the_program() -> None:
 def test_mpirun_spells_the_binding_as_its_version(
     release: str | None, bind: str, expected: str
 ) -> None:
-    launch = mpirun.command(request(openmpi=release, binding=Binding(mpirun=bind)))
+    launch = mpirun(request(openmpi=release, binding=Binding(mpirun=bind)))
     assert expected in words(launch)
 
 
 def test_mpirun_never_chooses_a_network() -> None:
-    text = words(mpirun.command(request(openmpi="5", exported=("NCCL_DEBUG",))))
+    text = words(mpirun(request(openmpi="5", exported=("NCCL_DEBUG",))))
     assert not any(word in text for word in ("btl", "pml", "tcp", "eth0", "UCX"))
     assert text.count("-x ") == 6

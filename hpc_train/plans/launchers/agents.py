@@ -1,21 +1,20 @@
-"""torchrun: one agent per node starts the ranks of its node; static rendezvous.
+"""torchrun and accelerate: one agent per node starts the ranks of its node; static rendezvous.
 
 Static, because c10d ignores the node rank, and rank 0 would not be on MASTER_ADDR
 (pytorch issue 137402). The interpreter of the command runs torchrun, so that both use one torch.
-An elastic job needs c10d: torchrun then sends the address of rank 0 to the ranks.
+An elastic job needs c10d: torchrun then sends the address of rank 0 to the ranks. `accelerate
+launch` is torchrun's agent with other options.
 """
 
 from __future__ import annotations
 
 from hpc_train.base.value import parts, within
 from hpc_train.jobs.job import Elastic
-from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import (
-    SRUN,
     Launcher,
-    Program,
     agents,
     node_rank,
+    only_rank,
     python_of,
     texts,
     wrapped_inside,
@@ -39,7 +38,7 @@ _SUPPORTED = "2.4"
 _DASHES = ">=2.0"
 
 
-def command(request: LaunchRequest) -> Launch:
+def torchrun(request: LaunchRequest) -> Launch:
     """Return `python -m torch.distributed.run …`, below srun on a cluster."""
     around = request.container.around if request.container else ()
     shell = LaunchShell(module="torch" if python_of(request.command) else "")
@@ -48,14 +47,14 @@ def command(request: LaunchRequest) -> Launch:
     elastic = request.elastic
     if elastic and request.topology.nodes > 1:
         argv = (*agents(request, (), *_outlive(elastic, request)), *wrapped_inside(request))
-        agent = (*around, *_agent(request, _elastic(elastic, request)))
+        agent = (*around, *_torchrun_agent(request, _elastic(elastic, request)))
         return Launch(argv=argv, slots_per_node=1, agent=agent, shell=shell)
     if request.container:
         number = (Text(text=_option("node-rank", request.torch)), node_rank(request))
-        agent = (*around, *_agent(request, (*_fixed(request), *number)))
+        agent = (*around, *_torchrun_agent(request, (*_fixed(request), *number)))
         argv = (*agents(request, ()), *wrapped_inside(request))
         return Launch(argv=argv, slots_per_node=1, agent=agent, shell=shell)
-    argv = (*agents(request, _agent(request, _fixed(request))), *wrapped_inside(request))
+    argv = (*agents(request, _torchrun_agent(request, _fixed(request))), *wrapped_inside(request))
     shell = LaunchShell(definitions=(_node_wrapper(request),), module=shell.module)
     return Launch(argv=argv, slots_per_node=1, shell=shell)
 
@@ -63,10 +62,10 @@ def command(request: LaunchRequest) -> Launch:
 def agent_here(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
     """Return argv for one node without Slurm; `before` precedes the program."""
     around = request.container.around if request.container else ()
-    return (*around, *_agent(request, _fixed(request)), *wrapped_inside(request, *before))
+    return (*around, *_torchrun_agent(request, _fixed(request)), *wrapped_inside(request, *before))
 
 
-def _agent(request: LaunchRequest, meeting: tuple[Token, ...]) -> tuple[Token, ...]:
+def _torchrun_agent(request: LaunchRequest, meeting: tuple[Token, ...]) -> tuple[Token, ...]:
     """Return the agent's options, without those that its version of torch lacks."""
     python = python_of(request.command)
     numa = request.binding.numa
@@ -151,29 +150,79 @@ def _option(name: str, torch: str | None) -> str:
     return f"--{name}" if dashes else f"--{name.replace('-', '_')}"
 
 
-TORCHRUN = Program(
-    name="torchrun",
-    words=("torch.distributed.run", "torch.distributed.launch"),
-    options={
-        "--nnodes": Reason(why="a fixed number of agents, one on each node"),
-        "--nproc-per-node": Reason(why="the ranks that an agent starts"),
-        "--node-rank": Reason(why="expands on the node, not in the batch script", trap="F14"),
-        "--master-addr": Reason(why="static rendezvous: rank 0 is where this says", trap="F13"),
-        "--master-port": Reason(why="free on rank 0's host when the job starts", trap="F11"),
-        "--no-python": Reason(
-            why="each rank is started behind hpctrain's rank wrapper", trap="F24"
-        ),
-    },
-)
-_ITSELF = "standalone rdzv-backend rdzv-endpoint rdzv-id node-rank master-addr master-port"
-LAUNCHER = Launcher(
-    command=command,
-    programs=(SRUN, TORCHRUN),
+_OF_TORCHRUN = "standalone rdzv-backend rdzv-endpoint rdzv-id node-rank master-addr master-port"
+TORCHRUN = Launcher(
+    command=torchrun,
+    programs=("srun", "torchrun"),
     through_srun=True,
     elastic=True,
     typed={
         "nproc-per-node": "--tasks-per-node",
         "nnodes": "--nodes",
-        **dict.fromkeys(_ITSELF.split(), ""),
+        **dict.fromkeys(_OF_TORCHRUN.split(), ""),
+    },
+)
+
+
+# With one of these options, accelerate reads the training type elsewhere and refuses ours.
+_OWN_WAY = ("--config_file", "--use_", "--multi_gpu", "--cpu", "--tpu")
+
+
+def accelerate(request: LaunchRequest) -> Launch:
+    """Return `accelerate launch …` with the command's Python, under srun on a cluster.
+
+    The machine rank must expand on its node: in the batch script it would be 0 everywhere.
+    """
+    around = request.container.around if request.container else ()
+    agent = (*around, *_accelerate_agent(request, node_rank(request)))
+    # A single process is started without torch's agent, which would have set its variables.
+    rank_env = only_rank() if request.topology.world_size == 1 else ()
+    shell = LaunchShell(module="accelerate" if python_of(request.command) else "")
+    if not request.batch.starter:
+        argv = (*agent, *wrapped_inside(request))
+        return Launch(argv=argv, rank_env=rank_env, slots_per_node=1, shell=shell)
+    argv = (*agents(request, ()), *wrapped_inside(request))
+    return Launch(argv=argv, rank_env=rank_env, slots_per_node=1, agent=agent, shell=shell)
+
+
+def _accelerate_agent(request: LaunchRequest, machine: Token) -> tuple[Token, ...]:
+    topology = request.topology
+    python = python_of(request.command)
+    program = (python, "-m", "accelerate.commands.launch") if python else ("accelerate", "launch")
+    alone = topology.world_size == 1
+    own_way = any(word.startswith(_OWN_WAY) for word in request.args)
+    return (
+        *texts(*program, *(() if alone or own_way else ("--multi_gpu",))),
+        *texts("--num_machines", topology.nodes, "--num_processes", topology.world_size),
+        *texts("--machine_rank"),
+        machine,
+        *texts("--main_process_ip"),
+        JobVar(name="MASTER_ADDR"),
+        *texts("--main_process_port"),
+        JobVar(name="MASTER_PORT"),
+        # accelerate would set the threads of the ranks to 1.
+        *texts("--num_cpu_threads_per_process"),
+        *_threads(request),
+        *texts(*request.args, "--no_python"),
+    )
+
+
+def _threads(request: LaunchRequest) -> tuple[Token, ...]:
+    """A site may unset the variable."""
+    if "OMP_NUM_THREADS" in request.exported:
+        return (JobVar(name="OMP_NUM_THREADS"),)
+    cores = request.topology.cpus_per_task
+    return (JobVar(name="cpus_per_rank"),) if cores is None else texts(cores)
+
+
+_OF_ACCELERATE = ("multi-gpu", "machine-rank", "main-process-ip", "main-process-port")
+ACCELERATE = Launcher(
+    command=accelerate,
+    programs=("srun", "accelerate"),
+    through_srun=True,
+    typed={
+        "num-processes": "--ntasks",
+        "num-machines": "--nodes",
+        **dict.fromkeys(_OF_ACCELERATE, ""),
     },
 )
