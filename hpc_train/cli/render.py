@@ -161,9 +161,9 @@ def _check_free(output: Path, beside: Iterable[Path], is_folder: bool) -> None:
 def _print_schema(ctx: click.Context, kind: Literal["job", "study", "defaults"] | None) -> None:
     if kind is None:
         return
-    from hpc_train.scripts.prepare import schema
+    from hpc_train.sites.json_schema_and_keys import json_schema
 
-    click.echo(schema(kind))
+    click.echo(json_schema(kind))
     ctx.exit()
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from hpc_train.base.errors import PlanError, UnknownNameError
 from hpc_train.base.registry import names
-from hpc_train.base.value import Value
+from hpc_train.base.value import Sourced, Value
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.launchers.base import Launcher, find_launcher
 from hpc_train.plans.plan import Setting
@@ -102,18 +102,12 @@ def check_placement(site: SourcedSite, *, nested: bool) -> None:
 
 def on_partition(context: Context, name: str, origin: str) -> Context:
     """Return the context as if the job had named a partition."""
-    job = msgspec.structs.replace(
-        context.job,
-        value=msgspec.structs.replace(context.job.value, partition=name),
-        origins={**context.job.origins, "partition": origin},
-    )
-    return _with_job(context, job)
+    return _with_key(context, "partition", name, {"partition": origin})
 
 
 def with_qos(context: Context, name: str) -> Context:
     """Return the context as if the job had named a quality of service."""
-    spec = msgspec.structs.replace(context.job.value, qos=name)
-    return _with_job(context, msgspec.structs.replace(context.job, value=spec))
+    return _with_key(context, "qos", name, {})
 
 
 def with_trainer(context: Context, topology: Topology) -> Context:
@@ -203,7 +197,9 @@ def asked_at(job: SourcedJob, key: str) -> str:
     return f"{place}: " if place else ""
 
 
-def _with_job(context: Context, job: SourcedJob) -> Context:
+def _with_key(context: Context, key: str, name: str, origins: dict[str, str]) -> Context:
+    spec = msgspec.structs.replace(context.job.value, **{key: name})
+    job = Sourced(value=spec, origins={**context.job.origins, **origins})
     queue, partition = _queue(job, context.site)
     return msgspec.structs.replace(context, job=job, queue=queue, partition=partition)
 

@@ -12,7 +12,7 @@ from hpc_train.base.units import Duration, Memory
 from hpc_train.base.value import Value
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.explanations import setting_of
-from hpc_train.plans.gpu_request import gpu_options
+from hpc_train.plans.launchers.base import gpu_options
 from hpc_train.plans.plan import Launch, Setting
 from hpc_train.plans.resource_requests import (
     QUEUE_OPTIONS,

@@ -29,16 +29,16 @@ def of_pbs(
     dialect = site.value.pbs or PbsDialect()
     node = _of_node(site, settings, topology, launch)
     exclusive = bool(value_in(settings, "exclusive"))
+    place = dialect.place or ("scatter" if dialect.shape == "select" else None)
     if dialect.shape != "select":
         _check_totals(site, settings, node, topology)
     options: dict[str, str | None] = {
         "N": settings["name"].value,
         dialect.project[1:]: word_in(settings, "account"),
         "q": word_in(settings, "partition"),
-        **(
-            _chunks(node, dialect, topology) if dialect.shape == "select" else _flat(node, topology)
-        ),
-        "place": _place(dialect, exclusive=exclusive),
+        **_requested(node, dialect, topology),
+        # Where the chunks lie, and whether the nodes are shared.
+        "place": ":".join(filter(None, (place, "excl" * exclusive))) or None,
         "walltime": _clock(settings),
         "j": "oe",
         "k": "doe" if dialect.live_output else None,
@@ -65,19 +65,14 @@ def _of_node(
     return {name: count for name, count in counts.items() if count}
 
 
-def _chunks(node: dict[str, int], dialect: PbsDialect, topology: Topology) -> dict[str, str]:
-    words = [f"{name}={_amount(name, count)}" for name, count in node.items()]
-    words += [f"{name}={value}" for name, value in dialect.chunk.items()]
-    return {"select": ":".join((str(topology.nodes), *words))}
-
-
-def _flat(node: dict[str, int], topology: Topology) -> dict[str, str]:
-    """Return the totals of the job; there are no chunks, and so no processes of a chunk."""
-    return {
-        name: _amount(name, count * topology.nodes)
-        for name, count in node.items()
-        if name != "mpiprocs"
-    }
+def _requested(node: dict[str, int], dialect: PbsDialect, topology: Topology) -> dict[str, str]:
+    """Return chunks; or the totals of the job, where there are none, nor processes of a chunk."""
+    if dialect.shape == "select":
+        words = [f"{name}={_amount(name, count)}" for name, count in node.items()]
+        words += [f"{name}={value}" for name, value in dialect.chunk.items()]
+        return {"select": ":".join((str(topology.nodes), *words))}
+    totals = {name: _amount(name, count * topology.nodes) for name, count in node.items()}
+    return {name: total for name, total in totals.items() if name != "mpiprocs"}
 
 
 def _check_totals(
@@ -100,13 +95,6 @@ def _amount(name: str, count: int) -> str:
     if name != "mem":
         return str(count)
     return f"{count}mb" if count % 1024 else f"{count // 1024}gb"
-
-
-def _place(dialect: PbsDialect, *, exclusive: bool) -> str | None:
-    """Return where the chunks lie, and whether the nodes are shared."""
-    place = dialect.place or ("scatter" if dialect.shape == "select" else None)
-    sharing = ("excl",) if exclusive else ()
-    return ":".join((*((place,) if place else ()), *sharing)) or None
 
 
 def _clock(settings: dict[str, Setting]) -> str | None:

@@ -95,10 +95,7 @@ def request_settings(
     given = {
         "time": from_job(job, "resources.time"),
         "mem": _memory(context, topology),
-        "exclusive": from_job(job, "resources.exclusive")
-        or from_site(
-            context.site, context.key("exclusive"), whole, "the site's jobs take whole nodes"
-        ),
+        "exclusive": from_job(job, "resources.exclusive") or whole,
         **type_settings(context, topology),
         **queue_settings(context, partition),
         **storage_settings(job, context.site),

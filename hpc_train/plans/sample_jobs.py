@@ -121,13 +121,17 @@ def sample(slot: QueueSlot, launcher: str, **asked: Any) -> SourcedJob:
     gpus = slot.partition.gpus_per_node or 0
     total = slot.most("gpus", nodes)
     time = max(_SHORT, slot.partition.min_time or _SHORT)
-    found = known_launcher(launcher)
+    found, partition, required = known_launcher(launcher), slot.partition, profile.required
+    memory = "mem" in required or profile.mem_request == "required"
+    # A job with GPUs must state its cores where the profile does not.
+    cores = partition.cpus_per_gpu or partition.cpus_per_node or partition.exclusive
+    chosen = partition.select and partition.select.constraint
     resources = Resources(
         nodes=nodes,
         gpus_per_node=gpus if total is None else min(gpus, max(min(1, total), total // nodes)),
         time=Duration(min(time, slot.most("time", nodes) or time)),
-        mem=_MEMORY if _wants_memory(slot) else None,
-        cpus_per_task=_CORES if _wants_cores(slot) else None,
+        mem=_MEMORY if memory and partition.mem_per_gpu is None else None,
+        cpus_per_task=_CORES if not cores and profile.cpu_request == "allowed" else None,
         # One process, whatever it has of GPUs.
         tasks_per_node=1 if found and found.one_rank else None,
     )
@@ -138,11 +142,13 @@ def sample(slot: QueueSlot, launcher: str, **asked: Any) -> SourcedJob:
         partition=slot.named,
         account=sample_account(profile.account) if _wants_account(profile) else None,
         qos=slot.qos,
-        constraint=_WORD if _wants_constraint(slot) else None,
+        constraint=_WORD if "constraint" in required and not chosen else None,
         resources=msgspec.structs.replace(resources, **asked),
     )
-    place = f"{slot.partition.name}, {launcher}, {nodes} node{'s' if nodes > 1 else ''}"
-    return Sourced(value=job, origins={"": ", ".join((place, *_words(slot, asked)))})
+    words = [partition.name, launcher, f"{nodes} node{'s' if nodes > 1 else ''}"]
+    words += [f"qos {slot.qos}"] if slot.qos else []
+    words += [f"{key} = {value}" for key, value in asked.items()]
+    return Sourced(value=job, origins={"": ", ".join(words)})
 
 
 def is_for_one_node(launcher: str) -> bool:
@@ -183,30 +189,8 @@ def _edges(slot: QueueSlot) -> Iterator[SourcedJob]:
         yield sample(msgspec.structs.replace(slot, qos=qos.name), launcher)
 
 
-def _wants_memory(slot: QueueSlot) -> bool:
-    required = "mem" in slot.site.value.required or slot.site.value.mem_request == "required"
-    return required and slot.partition.mem_per_gpu is None
-
-
-def _wants_cores(slot: QueueSlot) -> bool:
-    """Whether a job with GPUs must state its cores, because the profile does not."""
-    partition = slot.partition
-    known = partition.cpus_per_gpu or partition.cpus_per_node or partition.exclusive
-    return not known and slot.site.value.cpu_request == "allowed"
-
-
-def _wants_constraint(slot: QueueSlot) -> bool:
-    select = slot.partition.select
-    return "constraint" in slot.site.value.required and not (select and select.constraint)
-
-
 def _wants_account(profile: SiteProfile) -> bool:
     account = profile.account
     suffixes = (one.select and one.select.account_suffix for one in profile.partitions)
     known = account.required or account.example or any(suffixes)
     return bool(known or "account" in profile.required)
-
-
-def _words(slot: QueueSlot, asked: dict[str, Any]) -> tuple[str, ...]:
-    said = (f"{key} = {value}" for key, value in asked.items())
-    return ((f"qos {slot.qos}",) if slot.qos else ()) + tuple(said)

@@ -40,6 +40,13 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
     size = _size(every, _time(site, turns, place, max(p.topology.nodes for p in every)))
     own = sbatch_options(site, name, queue, size)
     outlives = any("no-kill" in dict(plan.directives) for plan in every)
+    warnings = list(_more_gpus(every, size.gpus_per_node))
+    if size.time is None:
+        warnings.insert(
+            0,
+            f"a run without a time limit is among the {len(turns)} that share one allocation, so "
+            "it ends when the partition's default time does; give the job a time",
+        )
     return Allocation(
         name=name,
         site=site.value.name,
@@ -49,7 +56,7 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
             *extra.items(),
         ),
         turns=turns,
-        warnings=(*_no_limit(size, len(turns)), *_more_gpus(every, size.gpus_per_node)),
+        warnings=tuple(warnings),
     )
 
 
@@ -158,15 +165,6 @@ def _time(
                 f"fewer repetitions or a shorter time; {_ALONE}",
             )
     return total
-
-
-def _no_limit(size: Size, runs: int) -> tuple[str, ...]:
-    if size.time is not None:
-        return ()
-    return (
-        f"a run without a time limit is among the {runs} that share one allocation, so it ends "
-        "when the partition's default time does; give the job a time",
-    )
 
 
 def _more_gpus(plans: Sequence[LaunchPlan], gpus: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -301,13 +301,6 @@ def _check_command(job: Sourced[JobSpec], plan: LaunchPlan) -> None:
             f"launcher: {own}, resources: {{tasks_per_node: N}} and command: [python, SCRIPT]; "
             "launcher: single starts one process as it is",
         )
-
-
-def schema(kind: Literal["job", "study", "defaults"]) -> bytes:
-    """Return the JSON Schema of a job or study file, or of the user's defaults."""
-    from hpc_train.sites.json_schema_and_keys import json_schema
-
-    return json_schema(kind)
 
 
 def check_setup(plan: LaunchPlan) -> None:
