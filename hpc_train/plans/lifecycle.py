@@ -196,6 +196,13 @@ def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
             f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
             "leave lifecycle out and submit a chain of jobs: hpctrain help restart",
         )
+    directives = {**context.site.value.directives, **job.value.directives}
+    for option, never in (("no-requeue", True), ("requeue", False)):
+        if directives.get(option) is never:
+            yield (
+                f"with directives.{option}: {str(never).lower()} Slurm never queues the job again",
+                f"directives: {{{option}: {str(not never).lower()}}}, or leave lifecycle out",
+            )
     if job.value.elastic and job.value.elastic.max_restarts:
         yield (
             "torchrun would start ranks again that saved a checkpoint and ended "

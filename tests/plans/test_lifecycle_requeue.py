@@ -78,6 +78,12 @@ def test_a_directive_of_the_job_is_written_once(job: Jobs, slurm: Sites) -> None
             f"{LOCAL} is on each node's own disk (/dev/shm), and a checkpoint of 2 nodes is one",
             id="node-local",
         ),
+        pytest.param(
+            {},
+            {"directives": {"requeue": False}},
+            "with directives.requeue: false Slurm never queues the job again",
+            id="requeue-off",
+        ),
     ],
 )
 def test_another_part_of_the_job_contradicts_it(
@@ -140,6 +146,14 @@ def test_the_last_operations_of_nccl_are_kept(
     # Neither without NCCL nor for a job that ends at its first failure.
     for other in (job({"gpus_per_node": 0}, lifecycle={}), job(gpus)):
         assert not any(name.startswith("TORCH_") for name, _ in make_plan(other, slurm()).env)
+
+
+def test_a_site_whose_jobs_are_not_queued_again_unless_they_ask(job: Jobs, slurm: Sites) -> None:
+    site = slurm(directives={"no-requeue": True})
+    with pytest.raises(PlanError, match=r"with directives\.no-requeue: true") as failure:
+        make_plan(job(lifecycle={}), site)
+    assert failure.value.hint == "directives: {no-requeue: false}, or leave lifecycle out"
+    assert make_plan(job(lifecycle={}, directives={"no-requeue": False}), site).lifecycle
 
 
 @pytest.mark.parametrize("option", ["requeue", "--requeue"])

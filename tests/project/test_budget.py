@@ -14,15 +14,15 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 382,
-    "lines of modules": 80_513,
-    "modules with a single importer": 69,
+    "modules": 366,
+    "lines of modules": 78_823,
+    "modules with a single importer": 65,
     "per cent of lines that are imports": 6.7,
-    "imports inside functions": 349,
-    "value classes": 468,
-    "lines of tests": 67_239,
+    "imports inside functions": 346,
+    "value classes": 464,
+    "lines of tests": 67_144,
     "test files": 455,
-    "words of docs": 65_068,
+    "words of docs": 65_057,
     "lines of templates": 993,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
