@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from hpc_train.api.arguments import AnyPath, Number, checked, text_of, texts_of
 from hpc_train.api.report import WrittenReport, search_of
 from hpc_train.base.extras import need
-from hpc_train.reports.compare import ComparedReport
-from hpc_train.reports.compare import compare as compare_sides
+from hpc_train.reports.compare import ComparedReport, compare as compare_sides
 
 
 class Comparison(WrittenReport):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from hpc_train.api.arguments import AnyPath, checked, results_of, texts_of
 from hpc_train.api.blocks import Block, Displayed, ShownText, Verbatim
-from hpc_train.diagnosis.diagnose_runs import Diagnosed
-from hpc_train.diagnosis.diagnose_runs import diagnose as diagnose_words
+from hpc_train.diagnosis.diagnose_runs import Diagnosed, diagnose as diagnose_words
 from hpc_train.diagnosis.diagnosis import diagnosis_lines, transport_lines
 
 if TYPE_CHECKING:

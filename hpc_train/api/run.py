@@ -26,8 +26,7 @@ from hpc_train.base.errors import StoreError, SubmitError, WaitTimeoutError
 from hpc_train.base.files import read_regular
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_folders import find
-from hpc_train.runs.run_states import Watch
-from hpc_train.runs.run_states import cancel as cancel_runs
+from hpc_train.runs.run_states import Watch, cancel as cancel_runs
 from hpc_train.runs.run_table import HEADS, row, rows, why
 from hpc_train.submissions.follow_logs import RunLogs, one_run
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hpc_train.cli.options import path_option, results_option, site_option
+from hpc_train.cli.output import show_warnings
 from hpc_train.cli.report import show_report
 
 
@@ -54,7 +55,6 @@ def advise(
     FILE is a job or study. Each strategy and size has a row: the memory of a rank, the bytes that
     it sends, and the time of a step between two bounds. Nothing is submitted.
     """
-    from hpc_train.cli.output import show_warnings
     from hpc_train.reports.advise import AdviceOptions, advice_of
     from hpc_train.reports.write_report import check_format
 

@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpc_train.base.errors import nearest
-from hpc_train.cli.options import (
-    prepare_and_warn,
-    results_option,
-    setting_options,
-    site_option,
-)
+from hpc_train.cli.options import prepare_and_warn, results_option, setting_options, site_option
+from hpc_train.cli.output import busy, say, show_warnings
 from hpc_train.jobs.collectives import COLLECTIVES, DTYPES, collective_name
 from hpc_train.jobs.strategies import STRATEGIES
 
@@ -61,7 +57,6 @@ def train(
     from hpc_train.base.data_folders import strategies_study
     from hpc_train.base.extras import need
     from hpc_train.cli.follow_runs import follow
-    from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.render import echo_scripts
     from hpc_train.cli.report import report
     from hpc_train.submissions.bench import check_this_machine, train_overrides
@@ -199,7 +194,6 @@ def _check_one_number_of_ranks(given: dict[str, Any], ranks: str | None) -> None
 def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     """Submit the job; if it is waited for, print its table."""
     from hpc_train.cli.follow_runs import follow
-    from hpc_train.cli.output import busy, say, show_warnings
     from hpc_train.cli.submit import announce
     from hpc_train.submissions.bench import bench_table
     from hpc_train.submissions.submit import submit

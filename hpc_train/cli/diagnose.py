@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from hpc_train.base.plain_text import plain, plain_json
 from hpc_train.cli.complete import runs_or_files
 from hpc_train.cli.options import results_option
+from hpc_train.cli.output import busy, echo_table, show_warnings
 
 if TYPE_CHECKING:
     from hpc_train.diagnosis.diagnose_runs import Diagnosed
@@ -44,7 +46,6 @@ def diagnose(
     except the files of the ranks of one run, and standard output and standard error of one job.
     Exit code 0: logs were read, regardless of the outcome; 2: no log can be read; 3: some cannot.
     """
-    from hpc_train.cli.output import busy, show_warnings
     from hpc_train.diagnosis.diagnose_runs import diagnose as diagnose_words
 
     if as_list:
@@ -77,7 +78,6 @@ def _print_text(diagnosed: Sequence[Diagnosed], *, benign: bool) -> None:
 
 def _print_json(diagnosed: Sequence[Diagnosed]) -> None:
     """Print the diagnosis of a job, or all findings of several jobs, with each job under `runs`."""
-    import msgspec
 
     rows = [_row(one) for one in diagnosed]
     if len(rows) == 1:
@@ -124,9 +124,7 @@ def _attempts(diagnosis: Diagnosis) -> list[dict[str, Any]]:
 
 
 def _print_failures(ids: tuple[str, ...], as_json: bool) -> None:
-    import msgspec
 
-    from hpc_train.cli.output import echo_table
     from hpc_train.diagnosis.diagnose_runs import failures
 
     known = failures(ids)

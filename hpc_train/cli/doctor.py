@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from hpc_train.base.registry import BUILT_IN
+from hpc_train.cli.output import busy
 
 if TYPE_CHECKING:
     from hpc_train.base.finding import Finding
@@ -32,7 +34,6 @@ Line = tuple[str, str]
 )
 def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
     """Inspect this machine and report problems; exit code 1 if jobs cannot work."""
-    from hpc_train.cli.output import busy
     from hpc_train.machine.doctor import SECTIONS, examine
 
     if only_topology:
@@ -42,8 +43,6 @@ def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
     with busy("examining this machine"):
         found = examine(reach)
     if as_json:
-        import msgspec
-
         from hpc_train.base.value import encode_unit
 
         click.echo(msgspec.json.encode(_json(found), enc_hook=encode_unit))
@@ -56,7 +55,6 @@ def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
 
 
 def _topology(*, as_json: bool) -> int:
-    from hpc_train.cli.output import busy
     from hpc_train.machine.probe_script import TOPOLOGY
     from hpc_train.machine.read_hardware import this_hardware
     from hpc_train.reports.topology_text import topology_lines
@@ -64,8 +62,6 @@ def _topology(*, as_json: bool) -> int:
     with busy("reading the topology"):
         found = this_hardware(only=TOPOLOGY)
     if as_json:
-        import msgspec
-
         answer = {"schema": 1, "topology": found.topology, "unread": found.unread}
         click.echo(msgspec.json.encode(answer))
         return 0

@@ -7,6 +7,7 @@ import sys
 import click
 
 from hpc_train.cli.commands import COMMANDS
+from hpc_train.cli.output import echo_table
 
 
 @click.command("help")
@@ -23,8 +24,6 @@ def help_topic(topic: str | None) -> None:
     from hpc_train.base.data_folders import page_text, page_titles
 
     if topic is None:
-        from hpc_train.cli.output import echo_table
-
         echo_table(("topic", "page"), list(page_titles().items()))
         return
     if topic in COMMANDS and topic not in page_titles():

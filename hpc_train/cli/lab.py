@@ -6,6 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
+
+from hpc_train.cli.output import busy, echo_table, say
 
 if TYPE_CHECKING:
     from hpc_train.lab.settings import Settings
@@ -44,7 +47,6 @@ def lab() -> None:
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
 def up(**options: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root."""
-    from hpc_train.cli.output import busy, say
     from hpc_train.lab.lab import start_lab
 
     begin = time.monotonic()
@@ -61,7 +63,6 @@ def up(**options: Any) -> None:
 @click.option("--dir", "folder", help="The folder of the lab; default: the only lab.")
 def down(folder: str | None) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
-    from hpc_train.cli.output import busy
     from hpc_train.lab.lab import stop_lab
 
     with busy("stopping the lab"):
@@ -78,8 +79,6 @@ def status(folder: str | None, as_json: bool) -> None:
 
     labs, running = lab_states(folder), twins()
     if as_json:
-        import msgspec
-
         listed = [
             {"site": name, "env_file": f"{one.folder}/env", "assumptions": one.assumptions}
             for name, one in running.items()
@@ -121,7 +120,6 @@ def twin(site: str | None, ends: bool) -> None:
 
 
 def _start_twin(site: str) -> None:
-    from hpc_train.cli.output import busy
     from hpc_train.lab.lab import start_twin
 
     begin = time.monotonic()
@@ -142,7 +140,6 @@ def _echo_assumptions(found: tuple[str, ...]) -> None:
 
 
 def _end_twins(names: tuple[str, ...]) -> None:
-    from hpc_train.cli.output import busy
     from hpc_train.lab.lab import stop_twin
 
     for name in names:
@@ -194,7 +191,6 @@ def _echo_next(settings: Settings) -> None:
 
 
 def _echo_state(found: Lab, state: LabState) -> None:
-    from hpc_train.cli.output import echo_table
 
     click.echo(f"{found.settings.name}: {_summary(found.settings)}")
     click.echo(f"Slurm: {_slurm(found)}")

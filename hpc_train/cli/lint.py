@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
+
+from hpc_train.base.errors import HpcTrainError, SpecError
+from hpc_train.cli.output import busy, echo_table, say
 
 if TYPE_CHECKING:
     from hpc_train.base.finding import LintFinding
@@ -71,8 +75,6 @@ def _has_problems(checked: dict[Path, Checked]) -> bool:
 
 def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked], bool]:
     """Check each file; a file that cannot be read is reported, and the others are checked."""
-    from hpc_train.base.errors import HpcTrainError
-    from hpc_train.cli.output import busy, say
     from hpc_train.lint.lint_file import lint_file
 
     checked: dict[Path, Checked] = {}
@@ -91,7 +93,6 @@ def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked]
 
 
 def _check_stdin(linter: Linter) -> Checked:
-    from hpc_train.base.errors import SpecError
     from hpc_train.lint.lint_file import lint_bytes
 
     if linter.fix:
@@ -100,7 +101,6 @@ def _check_stdin(linter: Linter) -> Checked:
 
 
 def _print_json(checked: dict[Path, Checked], fix: bool) -> None:
-    import msgspec
 
     def rows(path: Path, findings: tuple[LintFinding, ...]) -> list[dict[str, object]]:
         names = ("id", "severity", "line", "message", "advice")
@@ -139,9 +139,6 @@ def _print_text(checked: dict[Path, Checked]) -> None:
 
 
 def _print_rules(rules: tuple[LintRule, ...], as_json: bool, explain: bool) -> None:
-    import msgspec
-
-    from hpc_train.cli.output import echo_table
 
     if as_json:
         names = ("id", "severity", "title", "why", "advice", "fixable")

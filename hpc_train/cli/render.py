@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+import msgspec
 
+from hpc_train.base.errors import StoreError
 from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, path_option, prepare_and_warn, results_option
 from hpc_train.cli.output import echo_table, say
@@ -113,7 +115,6 @@ def _write_scripts(prepared: Prepared, output: Path) -> None:
     """Write scripts that find what is beside them, wherever they are submitted."""
     import shutil
 
-    from hpc_train.base.errors import StoreError
     from hpc_train.runs.json_files import cannot_write, write_file
 
     folder = output.absolute() if prepared.study else output.absolute().parent
@@ -146,7 +147,6 @@ def _check_free(output: Path, beside: Iterable[Path], is_folder: bool) -> None:
     Raises:
         StoreError: the output is a device or takes a name that it needs, or a file has that name.
     """
-    from hpc_train.base.errors import StoreError
 
     if output.is_relative_to("/dev") or (output.exists() and output.is_file() == is_folder):
         raise StoreError(f"{output}: is no file", "leave out -o: the script is printed")
@@ -254,7 +254,6 @@ def _why(item: Explained) -> str:
 
 
 def _json(items: Sequence[Explained]) -> bytes:
-    import msgspec
 
     from hpc_train.base.value import encode_unit
 

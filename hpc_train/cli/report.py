@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+import msgspec
 
-from hpc_train.base.errors import SpecError
+from hpc_train.base.errors import SpecError, StoreError
 from hpc_train.base.plain_text import plain, plain_json
 from hpc_train.cli.complete import log_formats, report_formats, runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
+from hpc_train.cli.output import busy, say, show_warnings
 
 if TYPE_CHECKING:
     from hpc_train.reports.report import Report
@@ -158,10 +160,8 @@ def report(
     hpctrain help reading-a-report.
     """
     from hpc_train.base.extras import need
-    from hpc_train.cli.output import say, show_warnings
 
     need("hpctrain report", "report")
-    from hpc_train.cli.output import busy
     from hpc_train.reports.build import build_report
     from hpc_train.reports.gates import junit, verdicts_of, without_result
     from hpc_train.reports.report_inputs import report_inputs
@@ -193,7 +193,6 @@ def report(
 
 
 def _search(results: Path, options: Mapping[str, Any]) -> Search:
-    import msgspec
 
     from hpc_train.jobs.log_selection import Search
     from hpc_train.reports.collect import with_patterns
@@ -234,9 +233,7 @@ def _setting(text: str) -> tuple[str, float | str]:
 def _report_options(
     output: Path | None, form: str | None, search: Search, options: Mapping[str, Any]
 ) -> ReportOptions:
-    import msgspec
 
-    from hpc_train.base.errors import StoreError
     from hpc_train.reports.read_report_options import paper_of, target_of
     from hpc_train.reports.write_report import default_options
     from hpc_train.scaling.report_options import SCREEN
@@ -310,7 +307,6 @@ def compare(
     implausible; 3 if a run of either side has no result. Verdicts: hpctrain help compare.
     """
     from hpc_train.base.extras import need
-    from hpc_train.cli.output import busy, show_warnings
 
     need("hpctrain compare", "report")
     from hpc_train.jobs.log_selection import Search
@@ -376,7 +372,6 @@ def collect(
 
     Exit code 3 when some of the files cannot be read.
     """
-    from hpc_train.cli.output import busy
     from hpc_train.jobs.log_selection import Search
     from hpc_train.reports.collect import check_ending, collection, formats_text, with_patterns
 
@@ -396,7 +391,6 @@ def collect(
 
 
 def _print(collection: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
-    from hpc_train.cli.output import busy, show_warnings
     from hpc_train.reports.collect import records_text, write_records
 
     show_warnings()

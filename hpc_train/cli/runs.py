@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from hpc_train.base.errors import StoreError
-from hpc_train.base.plain_text import plain
-from hpc_train.base.plain_text import shown as shown_text
+from hpc_train.base.plain_text import plain, shown as shown_text
 from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
+from hpc_train.cli.output import busy, echo_table, say, show_warnings
 from hpc_train.runs.run import Run
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ def status(
 ) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
     from hpc_train.cli.follow_runs import print_next_step, print_unmeasured
-    from hpc_train.cli.output import busy, show_warnings
     from hpc_train.runs.run_states import states
 
     show_warnings()
@@ -81,7 +81,6 @@ def status(
 
 
 def _print_json(found: dict[Path, RunStates]) -> None:
-    import msgspec
 
     from hpc_train.diagnosis.diagnose_runs import causes
     from hpc_train.runs.run_table import row
@@ -96,9 +95,6 @@ def _print_json(found: dict[Path, RunStates]) -> None:
 def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
     from datetime import datetime
 
-    import msgspec
-
-    from hpc_train.cli.output import echo_table
     from hpc_train.runs.run_states import faults_of_nodes
 
     faults, bad = faults_of_nodes(found)
@@ -127,11 +123,9 @@ def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
 
 def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
-    from hpc_train.cli.output import echo_table
     from hpc_train.diagnosis.diagnose_runs import causes
     from hpc_train.runs.nodes import slow_ranks
-    from hpc_train.runs.restart_table import HEADS as RESTART_HEADS
-    from hpc_train.runs.restart_table import rows as restart_rows
+    from hpc_train.runs.restart_table import HEADS as RESTART_HEADS, rows as restart_rows
     from hpc_train.runs.run_table import HEADS, counts, rows
 
     click.echo(counts(runs, missing))
@@ -168,7 +162,6 @@ def _watch(word: str, results: Path) -> None:
 
 
 def _print_folders(found: dict[Path, RunStates], root: Path) -> None:
-    from hpc_train.cli.output import echo_table
     from hpc_train.runs.run_table import counts
 
     if not found:
@@ -200,7 +193,6 @@ _LOG_PAUSE_S = 0.3
 @click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last lines of each log.")
 def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | None) -> None:
     """Print a run's logs, rank by rank; those of a failed run begin with the rank that failed."""
-    from hpc_train.cli.output import say
     from hpc_train.submissions.follow_logs import RunLogs
 
     run_logs = RunLogs(run, results, rank=rank, lines=lines)
@@ -239,7 +231,6 @@ def _print_new(run_logs: RunLogs, shown: str) -> str:
 @results_option
 def cancel(word: str, results: Path) -> None:
     """Cancel the unfinished runs of a job or study."""
-    from hpc_train.cli.output import busy
     from hpc_train.runs.run_folders import find
     from hpc_train.runs.run_states import cancel as cancel_runs
 
@@ -282,7 +273,6 @@ def retry(
     The scripts are taken unchanged from the run folders, unless --set changes the job. Each
     attempt has a new folder.
     """
-    from hpc_train.cli.output import busy, say, show_warnings
     from hpc_train.cli.submit import announce, wait_for
     from hpc_train.runs.run_folders import find
     from hpc_train.submissions.retry import retry as retry_runs

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
+from hpc_train.base.errors import HpcTrainError, ProbeError
 from hpc_train.cli.complete import sites
 from hpc_train.cli.options import path_option, prepare_and_warn, results_option, setting_options
+from hpc_train.cli.output import busy, echo_table, say, show_warnings
 
 if TYPE_CHECKING:
     from hpc_train.machine.check_site import ProfileCheck, ProfileFinding
@@ -41,10 +44,7 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
     """
     import datetime
 
-    import msgspec
-
     from hpc_train.base.finding import has_errors
-    from hpc_train.cli.output import busy
     from hpc_train.machine.check_site import check_site
 
     if live:
@@ -85,10 +85,7 @@ def _row(finding: ProfileFinding) -> dict[str, str]:
 
 
 def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
-    import msgspec
 
-    from hpc_train.base.errors import ProbeError
-    from hpc_train.cli.output import busy, echo_table, say
     from hpc_train.machine.drift import check_live
 
     if len(names) != 1:
@@ -143,7 +140,6 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     """
     import datetime
 
-    from hpc_train.cli.output import busy, say
     from hpc_train.machine.smoke_job import read_smoke, same_kind, save_result, write_smoke_job
 
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
@@ -164,7 +160,6 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
 
 def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
     """Prepare the job; its file is temporary, so messages do not name it."""
-    from hpc_train.base.errors import HpcTrainError
 
     try:
         return prepare_and_warn(file, (), site, given)
@@ -176,7 +171,6 @@ def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
 def _run(prepared: Prepared, results: Path) -> RunFolder:
     """Submit the job and follow it to its end; exit if it fails."""
     from hpc_train.cli.follow_runs import follow
-    from hpc_train.cli.output import busy, say, show_warnings
     from hpc_train.submissions.submit import submit
 
     show_warnings()
@@ -248,7 +242,6 @@ def init_site_profile(
 
 
 def _draft(wanted: InitOptions, hosts: str | None) -> Drafted:
-    from hpc_train.cli.output import busy
 
     if hosts:
         from hpc_train.machine.draft_hosts import init_hosts
@@ -289,10 +282,7 @@ def site() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_sites(*, as_json: bool) -> None:
     """List the profiles that --site finds."""
-    import msgspec
 
-    from hpc_train.base.errors import HpcTrainError
-    from hpc_train.cli.output import echo_table, say
     from hpc_train.machine import show_sites as listing
 
     rows: list[listing.ProfileSummary] = []
@@ -325,7 +315,6 @@ def list_sites(*, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(name: str, *, origin: bool, job: bool, as_json: bool) -> None:
     """Print the values of a profile, and the keys that are unknown."""
-    import msgspec
 
     if job:
         from hpc_train.machine.starter_job import starter_job
@@ -336,7 +325,6 @@ def show(name: str, *, origin: bool, job: bool, as_json: bool) -> None:
         return
 
     from hpc_train.base.value import encode_unit
-    from hpc_train.cli.output import echo_table
     from hpc_train.machine.show_sites import show_profile
 
     rows, sources, unknown = show_profile(name, defaults=origin)
@@ -362,7 +350,6 @@ def detect(*, as_json: bool) -> None:
 
     The result is kept for ten minutes in the user's cache folder; this command examines anew.
     """
-    from hpc_train.cli.output import busy, say
     from hpc_train.sites.default_site import choose_site
     from hpc_train.sites.detection import examine_here
 
@@ -387,7 +374,6 @@ def detect(*, as_json: bool) -> None:
 
 
 def _detected_json(found: Found, choice: SiteChoice) -> bytes:
-    import msgspec
 
     answer = {
         "schema": 1,
@@ -404,7 +390,6 @@ def _detected_json(found: Found, choice: SiteChoice) -> bytes:
 @click.option("--keys", is_flag=True, help="Print a table of the keys instead.")
 def schema(*, keys: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
-    from hpc_train.cli.output import echo_table
     from hpc_train.sites.json_schema_and_keys import json_schema, key_rows
 
     if keys:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+import msgspec
 
 from hpc_train.base.extras import is_installed
 from hpc_train.base.plain_text import plain
 from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, prepare_and_warn, results_option
+from hpc_train.cli.output import busy, say, show_warnings
 from hpc_train.runs.json_files import default_results
 
 if TYPE_CHECKING:
@@ -46,7 +48,6 @@ def submit(
     FILE is a job or study in YAML, or a program; its arguments follow after `--`. The runs continue
     when the shell is closed. Only the missing runs of a study are submitted.
     """
-    from hpc_train.cli.output import busy, say, show_warnings
     from hpc_train.submissions.submit import submit as submit_prepared
 
     prepared = prepare_and_warn(file, arguments, site, given, starts=True)
@@ -70,7 +71,6 @@ def submit(
 
 def _dry_run(prepared: Prepared, results: Path, max_gpu_hours: float | None) -> None:
     """Print the scripts, and on stderr the messages of a submission and the output of sbatch."""
-    from hpc_train.cli.output import say
     from hpc_train.cli.render import echo_scripts
     from hpc_train.submissions.submit import dry_run
 
@@ -106,8 +106,6 @@ def wait_for(done: Submitted) -> NoReturn:
 def announce(done: Submitted, *, as_json: bool) -> None:
     """Print the new run ids, and on stderr the existing runs and the next command."""
     if as_json:
-        import msgspec
-
         answer = {
             "folder": str(done.home),
             "new": [run.run_id for run in done.new],

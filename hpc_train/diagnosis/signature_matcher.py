@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from hpc_train.diagnosis.signatures import Catalogue, Sighting, Signature, catalogue
 from hpc_train.diagnosis.tracebacks import (
     INSIDE,
+    LITERALS as BOX,
     Raised,
     Speaker,
     TorchrunReport,
     Tracebacks,
     speaker_of,
 )
-from hpc_train.diagnosis.tracebacks import LITERALS as BOX
 from hpc_train.logs.formats.base import Hit
 from hpc_train.logs.formats.nccl_benchmarks import NcclTests
 from hpc_train.logs.line import Line

@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.base.processes import Finished, clean_environment
-from hpc_train.base.processes import run as run_program
+from hpc_train.base.processes import Finished, clean_environment, run as run_program
 from hpc_train.base.value import Value
 from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.submission_file import owner, status_of, unknown_job

@@ -71,11 +71,7 @@ from hpc_train.plans.node_and_rank_counts import (
     resolve_elastic,
     resolve_topology,
 )
-from hpc_train.plans.partition_choice import (
-    check_limits,
-    choose_partition,
-    partition_warnings,
-)
+from hpc_train.plans.partition_choice import check_limits, choose_partition, partition_warnings
 from hpc_train.plans.plan import (
     Binding,
     Checks,

@@ -16,7 +16,7 @@ from hpc_train.base.files import is_folder, is_regular, read_regular
 from hpc_train.base.value import encode_unit
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression
-from hpc_train.reports.caveats import MEANING
+from hpc_train.reports.caveats import MEANING, run_caveats
 from hpc_train.reports.compare import side
 from hpc_train.reports.formats.csv_table import flat_row, flat_rows
 from hpc_train.reports.gates import OF_RUN, REFERENCE, GateInputs, gated
@@ -46,7 +46,6 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     Raises:
         ReportError: the runs contradict what the study declares.
     """
-    from hpc_train.reports.caveats import run_caveats
     from hpc_train.reports.scaling_report import scaling_report
     from hpc_train.reports.table_layout import all_columns
     from hpc_train.reports.tables import with_laws, with_strategies

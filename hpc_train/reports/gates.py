@@ -22,15 +22,7 @@ from hpc_train.reports.report import (
     table_of,
     words_of,
 )
-from hpc_train.reports.words import (
-    Row,
-    counted,
-    first_of,
-    grouped,
-    names,
-    one_line,
-    significant,
-)
+from hpc_train.reports.words import Row, counted, first_of, grouped, names, one_line, significant
 from hpc_train.runs.expected_runs import CONTRADICTED, EXCLUDED
 from hpc_train.scaling.run_flags import IMPLAUSIBLE, LOSS_LOST, FlagCode
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType

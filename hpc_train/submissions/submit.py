@@ -49,11 +49,7 @@ from hpc_train.scripts.prepare import Prepared, PreparedPoint, randomised_blocks
 from hpc_train.scripts.render import render_allocation
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.profile import SiteProfile
-from hpc_train.submissions.submission_checks import (
-    check_checkpoint_folders,
-    check_start,
-    preview,
-)
+from hpc_train.submissions.submission_checks import check_checkpoint_folders, check_start, preview
 
 # States without a result that are not failures of the job; a study reruns them.
 _GONE = (JobState.LOST, JobState.CANCELLED, JobState.NODE_FAIL, JobState.PREEMPTED)

@@ -36,10 +36,12 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from hpc_train.base.files import write_atomic
 from hpc_train.trainer.emit import write_line
 from hpc_train.trainer.process_group import any_rank, of_rank_0, of_ranks, rank_and_count
-from hpc_train.trainer.stop_request import keep_worker as keep_worker
-from hpc_train.trainer.stop_request import listen
-from hpc_train.trainer.stop_request import should_stop as should_stop
-from hpc_train.trainer.stop_request import stop_or_due as stop_or_due
+from hpc_train.trainer.stop_request import (
+    keep_worker as keep_worker,
+    listen,
+    should_stop as should_stop,
+    stop_or_due as stop_or_due,
+)
 
 RESUBMIT = 75
 """Exit code of a program that saved its state and has more to do (EX_TEMPFAIL of sysexits.h)."""

@@ -7,8 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hpc_train.foreign.csv_table import decoded, parse_csv
 from hpc_train.foreign.runs_from_table import table_study

@@ -19,8 +19,7 @@ from hpc_train.hosts.run_on_hosts import Gap, Place, apart, shown, take_hosts
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.run import RunFolder
 from hpc_train.runs.run_queue import QueuedRuns
-from tests.sites.test_host_list import JOB, plan_of, write
-from tests.sites.test_host_list import SITE as TWO
+from tests.sites.test_host_list import JOB, SITE as TWO, plan_of, write
 
 # Hosts that are this machine.
 SITE = TWO.replace("10.0.0.", "127.0.0.")

@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from hpc_train.base.shell import depends, read_blocks, read_commands, repeats
 from hpc_train.base.value import Version

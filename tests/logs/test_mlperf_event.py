@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hpc_train.logs.formats.base import Unreadable
 from hpc_train.logs.formats.mlperf import Event, events_in, sole_event

@@ -6,8 +6,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hpc_train.logs.formats.base import Hit
 from hpc_train.logs.formats.pattern import UserPattern, own_patterns

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.collect import logs_of, records_of, wanted

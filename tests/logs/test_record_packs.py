@@ -6,8 +6,7 @@ from itertools import count, islice
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hpc_train.logs import record as record_module
 from hpc_train.logs.read_log import pressed, unpressed

@@ -12,8 +12,7 @@ import pytest
 from hpc_train.base import decode
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import SignatureError
-from hpc_train.diagnosis import signature_matcher
-from hpc_train.diagnosis import signatures as catalogues
+from hpc_train.diagnosis import signature_matcher, signatures as catalogues
 from hpc_train.diagnosis.signatures import (
     PACKAGED,
     catalogue,

@@ -10,9 +10,7 @@ import msgspec
 import pytest
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.pbs import executor
-from hpc_train.pbs import jobs as pbs_jobs
-from hpc_train.pbs import qsub as qsub_module
+from hpc_train.pbs import executor, jobs as pbs_jobs, qsub as qsub_module
 from hpc_train.pbs.executor import PbsExecutor
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint, Submission

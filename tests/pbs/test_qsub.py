@@ -10,8 +10,7 @@ import pytest
 
 from hpc_train.base import processes
 from hpc_train.base.errors import SubmitError
-from hpc_train.pbs import jobs as pbs_jobs
-from hpc_train.pbs import qsub as qsub_module
+from hpc_train.pbs import jobs as pbs_jobs, qsub as qsub_module
 from hpc_train.runs import submission_file
 from hpc_train.runs.run import JobState
 from tests.pbs.test_executor import Make, jobs, make, pbs, state, submission, submit

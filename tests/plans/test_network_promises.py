@@ -8,8 +8,7 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec

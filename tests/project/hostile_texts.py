@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 if sys.version_info >= (3, 11):
-    from re import _compiler as compiler
-    from re import _parser as parser
+    from re import _compiler as compiler, _parser as parser
 else:
     import sre_compile as compiler
     import sre_parse as parser

@@ -15,12 +15,12 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 SLACK = 0.02
 BUDGET: dict[str, float] = {
     "modules": 366,
-    "lines of modules": 78_823,
+    "lines of modules": 78_749,
     "modules with a single importer": 65,
     "per cent of lines that are imports": 6.7,
-    "imports inside functions": 346,
+    "imports inside functions": 280,
     "value classes": 464,
-    "lines of tests": 67_144,
+    "lines of tests": 67_099,
     "test files": 455,
     "words of docs": 65_057,
     "lines of templates": 993,

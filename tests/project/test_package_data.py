@@ -18,6 +18,7 @@ from hpc_train.lint.rules.variable_names import nccl_variables, slurm_variables
 from hpc_train.logs.formats.formats import read_formats
 from hpc_train.logs.record import headings
 from hpc_train.nccl.read_nccl_lines import nccl_lines
+from hpc_train.plans.explanations import explanations
 from hpc_train.plans.slurm_versions import slurm_versions
 from hpc_train.runs import run_states
 from hpc_train.slurm.job_states import sentence
@@ -26,6 +27,7 @@ FOLDER = data_file()
 READ: dict[str, Callable[[], object]] = {
     "conclusions.yaml": conclusions,
     "exit_codes.yaml": lambda: is_crash("-9"),
+    "explanations.yaml": explanations,
     "formats.yaml": lambda: read_formats(data_file("formats.yaml")),
     "headings.yaml": headings,
     "log_marks.yaml": marks,

@@ -8,8 +8,7 @@ from math import exp, inf, nan
 from types import ModuleType
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from hpc_train.logs.record import Record
 from hpc_train.reports.figures import figures

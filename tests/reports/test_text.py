@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hpc_train.reports.formats.text import render
 from hpc_train.reports.report import Column, Report, ReportTable

@@ -7,8 +7,7 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.confidence_intervals import corrected, noise_limit

@@ -9,8 +9,7 @@ from math import inf, isfinite, isnan, nan
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from hpc_train.base.errors import ReportError
 from hpc_train.scaling import efficiency_and_cost_formulas as formulas

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hpc_train.scaling.implausible_values import GAP, far_from_most, with_implausible
 from hpc_train.scaling.run_flags import FlagCode

@@ -6,8 +6,7 @@ from math import nan
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hpc_train.scaling.group_reductions import moments
 from hpc_train.scaling.run_flags import Flag, FlagCode

@@ -3,8 +3,7 @@ from __future__ import annotations
 import msgspec
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hpc_train.jobs.job import Topology
 from hpc_train.logs.record import Record

@@ -10,8 +10,7 @@ from types import CodeType
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from jinja2 import Environment
 
 from hpc_train.base.errors import RenderError

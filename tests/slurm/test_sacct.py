@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hpc_train.runs.run import JobState, SlurmEndpoint
 from hpc_train.slurm.job_states import FIELD, epoch, parse_accounting, sacct

@@ -8,8 +8,7 @@ import pytest
 
 from hpc_train.base.processes import Finished
 from hpc_train.runs.run import SlurmEndpoint
-from hpc_train.slurm.sbatch import answer_of, ask_sbatch, shell_variables
-from hpc_train.slurm.sbatch import test_only as verdict
+from hpc_train.slurm.sbatch import answer_of, ask_sbatch, shell_variables, test_only as verdict
 from hpc_train.slurm.slurm_commands import as_arguments, environment_changes, notices, option_of
 from tests.cases import cases
 from tests.slurm.fake_slurm import FakeSlurm

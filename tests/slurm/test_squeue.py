@@ -7,8 +7,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from hpc_train.runs.run import JobReport, JobState, SlurmEndpoint
 from hpc_train.slurm.job_states import (

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.diagnosis import diagnose_runs
-from hpc_train.diagnosis import diagnose_runs as diagnose
+from hpc_train.diagnosis import diagnose_runs, diagnose_runs as diagnose
 from hpc_train.diagnosis.diagnose_runs import FILE, causes, diagnosis_of, failed_rank, next_step
 from hpc_train.runs.run import Failure, JobState, Run
 from hpc_train.runs.run_table import explained, row, rows

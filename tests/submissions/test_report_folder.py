@@ -16,12 +16,7 @@ from hpc_train.base.errors import ArgumentError, LogParseError, StoreError
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates
 from hpc_train.logs.record import Record
-from hpc_train.reports.build import (
-    NOT_RECORDED,
-    build_report,
-    details,
-    provenance,
-)
+from hpc_train.reports.build import NOT_RECORDED, build_report, details, provenance
 from hpc_train.reports.compare import compare
 from hpc_train.reports.gates import verdicts_of
 from hpc_train.reports.report import Fact

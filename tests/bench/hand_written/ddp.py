@@ -11,8 +11,7 @@ import sys
 import time
 
 import torch
-from torch import distributed as dist
-from torch import nn, optim
+from torch import distributed as dist, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 

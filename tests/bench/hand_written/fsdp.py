@@ -11,8 +11,7 @@ import sys
 import time
 
 import torch
-from torch import distributed as dist
-from torch import nn, optim
+from torch import distributed as dist, nn, optim
 from torch.distributed.fsdp import fully_shard
 from torch.utils.data import DataLoader, DistributedSampler
 
