@@ -20,7 +20,11 @@ from hpc_train.cli.options import path_option, pattern_options, results_option
 from hpc_train.cli.output import busy, say, show_warnings
 
 if TYPE_CHECKING:
+    from hpc_train.jobs.log_selection import Search, StatedScope
+    from hpc_train.reports.collect import Collection
+    from hpc_train.reports.compare import ComparedReport
     from hpc_train.reports.report import Report
+    from hpc_train.scaling.report_options import ReportOptions
 
 
 def show_report(
@@ -52,11 +56,6 @@ def columns() -> int:
 
     return max(LEAST, shutil.get_terminal_size((WIDTH, 24)).columns)
 
-
-if TYPE_CHECKING:
-    from hpc_train.jobs.log_selection import Search
-    from hpc_train.reports.report import Report
-    from hpc_train.scaling.report_options import ReportOptions
 
 _SETTINGS = {"global_batch_size": "batch", "scaling": "scaling"}
 NO_FIGURES = "--width and --no-title are for figures, and this output has none"
@@ -261,10 +260,6 @@ def _check(built: Report) -> None:
         sys.exit(2 if unreadable_gates(built) else 1)
 
 
-if TYPE_CHECKING:
-    from hpc_train.reports.compare import ComparedReport
-
-
 @click.command()
 @click.argument("a", metavar="A", shell_complete=runs_or_files)
 @click.argument("b", metavar="B", shell_complete=runs_or_files)
@@ -330,11 +325,6 @@ def _check_sides(comparison: ComparedReport) -> None:
         click.echo(plain(f"check: {line}"), err=True)
     if comparison.report.checks:
         sys.exit(1)
-
-
-if TYPE_CHECKING:
-    from hpc_train.jobs.log_selection import StatedScope
-    from hpc_train.reports.collect import Collection
 
 
 @click.command()

@@ -500,9 +500,10 @@ _CLOCK = re.compile(
     r"(?:(?:([0-9]{1,6})-)?([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{2}(?:\.[0-9]+)?)", re.ASCII
 )
 _WITH_UNIT = re.compile(rf"^(?P<number>{_NUMBER.pattern})\s*(?P<unit>[^\W\d_].*|%.*|/.*)")
+_PLAIN = r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,9})?"
 _SPREAD = re.compile(
-    rf"\(?(?P<mean>{_NUMBER.pattern})\s*(?:±|\+/-|\+-)\s*(?P<spread>{_NUMBER.pattern})\)?"
-    "(?P<unit>.*)"
+    rf"\(?(?P<mean>{_PLAIN})\s{{0,4}}(?:±|\+/-|\+-)\s{{0,4}}(?P<spread>{_PLAIN})\)?"
+    r"(?P<unit>.{0,40})"
 )
 
 

@@ -17,7 +17,9 @@ from hpc_train.plans.plan import LaunchPlan
 # Shorter values are words like `true` that occur in many scripts.
 _SHORTEST = 8
 # `NAME = "…"`, `x["NAME"] = "…"`, `"NAME": "…"` and `f(NAME="…")`.
-_NAMED = re.compile(r"""(\w+)(?:["']?\]?\s*(?::[^=]*)?=|["']\s*:)\s*["']([^"']{8,})["']""")
+_NAMED = re.compile(
+    r"""(\w{1,80})(?:["']?\]?\s{0,9}(?::[^=]{0,80})?=|["']\s{0,9}:)\s{0,9}["']([^"']{8,500})["']"""
+)
 
 
 def check_disclosure(job: SourcedJob, plan: LaunchPlan) -> None:
