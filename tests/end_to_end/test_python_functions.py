@@ -49,7 +49,7 @@ RANK = """\
 [ "$1" = wait ] && exec sleep 100
 echo "rank $RANK on $(hostname)"
 if [ "$RANK" = 1 ]; then echo "ValueError: no data" >&2; exit "$1"; fi
-sleep 60
+exec sleep 60
 """
 
 
