@@ -19,8 +19,8 @@ from hpc_train.lint.script import JobScript
 class NcclVariables(Value, frozen=True, kw_only=True):
     """The table of variables, by name; see the comments of `nccl_variables.yaml`.
 
-    `documented` gives the version that introduced a variable; the keys of `plugins` and the items
-    of `undocumented_families` are prefixes; `values` are the values that NCCL accepts.
+    `documented` gives the version that introduced a variable; the items of `undocumented_families`
+    are prefixes; `values` are the values that NCCL accepts.
     """
 
     schema: Literal[1]
@@ -28,10 +28,8 @@ class NcclVariables(Value, frozen=True, kw_only=True):
     undocumented: tuple[str, ...]
     undocumented_families: tuple[str, ...]
     removed: dict[str, dict[str, str]]
-    deprecated: dict[str, dict[str, str]]
     never_read: dict[str, str]
-    plugins: dict[str, dict[str, str]]
-    renamed_by_torch: dict[str, dict[str, str]]
+    read_by_torch: tuple[str, ...]
     values: dict[str, tuple[str, ...]]
 
     def knows(self, name: str) -> bool:
@@ -40,13 +38,12 @@ class NcclVariables(Value, frozen=True, kw_only=True):
             self.documented,
             self.undocumented,
             self.removed,
-            self.deprecated,
             self.never_read,
-            self.renamed_by_torch,
+            self.read_by_torch,
         )
         if any(name in group for group in groups):
             return True
-        return name.startswith((*self.undocumented_families, *self.plugins))
+        return name.startswith(self.undocumented_families)
 
 
 @cache
