@@ -129,8 +129,7 @@ def test_states_and_deleted_runs(tmp_path: Path) -> None:
     ]
     assert {record.value for record in records} == {0.6}
     assert [run.sizes["nodes"] for run in study.runs] == [1, 2, 3, 4, 5]
-    assert any("1 deleted runs are not read" in note for note in study.notes)
-    assert any("the median without the first value" in note for note in study.notes)
+    assert any("first value; of memory" in n and "1 deleted runs" in n for n in study.notes)
 
 
 def test_values_that_are_not_finite(tmp_path: Path) -> None:
@@ -148,6 +147,7 @@ def test_values_that_are_not_finite(tmp_path: Path) -> None:
         ("step_time", 0.5, ""), ("not_finite", 1.0, "loss"),
     }  # fmt: skip
     assert any("accuracy: 'nan' is not a number" in note for note in study.notes)
+    assert any("not used: " in note and "metrics/step_time" in note for note in study.notes)
 
 
 def test_steps_are_ordered_and_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
