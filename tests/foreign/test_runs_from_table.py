@@ -217,9 +217,7 @@ def test_a_table_is_read_with_what_was_assumed(
         else:
             assert values(found, name) == pytest.approx(expected)
     assert found.study.assumed == assumed
-    assert ("accuracy_std" in text) is (
-        "spread is not used, because it is" in str(found.study.notes)
-    )
+    assert ("accuracy_std" in text) is ("not used, because it is" in str(found.study.notes))
 
 
 def test_our_own_report_is_recognised(tmp_path: Path) -> None:
