@@ -72,6 +72,7 @@ env_why:
   OMPI_ALLOW_RUN_AS_ROOT: the tests run as root, which mpirun refuses otherwise
   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: mpirun requires both variables
 """
+ROOT = str(Path(__file__).resolve().parents[2])
 # Bound over a host's own files; its first process starts sshd and collects orphans.
 _ENTER = """\
 set -e
@@ -79,7 +80,9 @@ hostname "$1"
 cd "$2/$1"
 mount --bind passwd /etc/passwd
 mount --bind ../hosts /etc/hosts
-mount --bind tmp /tmp
+# A checkout below /tmp stays visible there.
+case "$4" in /tmp/*) mkdir -p "tmp${4#/tmp}"; mount --bind "$4" "tmp${4#/tmp}" ;; esac
+mount --rbind tmp /tmp
 mount --bind boot_id /proc/sys/kernel/random/boot_id
 # What this machine does at the start of a shell may put other programs first on PATH.
 for file in /etc/bash.bashrc /etc/profile; do
@@ -156,7 +159,7 @@ class SshHosts:
         argv = (
             *("nsenter", f"--net={NETNS / host.namespace}", "unshare", "--uts", "--mount", "--pid"),
             *("--fork", "--kill-child", "--mount-proc"),
-            *("bash", "-c", _ENTER, "bash", host.name, str(self.folder), sshd),
+            *("bash", "-c", _ENTER, "bash", host.name, str(self.folder), sshd, ROOT),
         )
         environment = {"PATH": search_path(), "HOME": "/root"}
         self._processes[host.name] = start(argv, self.log(host), environment)
