@@ -6,6 +6,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,6 +24,7 @@ from hpc_train.logs.read_log import GUESSING, parsers_of, stated
 from hpc_train.machine.show_sites import list_sites
 from hpc_train.sites.json_schema_and_keys import key_rows
 
+_ROOT = Path(__file__).resolve().parents[2]
 _OUTSIDE = re.compile(r"\[([^][]+)\]\(\.\./[^)]*\)")
 _MARKED = re.compile(r"^(```\w+) .*$", re.MULTILINE)
 _COMMANDS = "commands.md"
@@ -37,8 +39,13 @@ _STYLE = """.md-typeset table:not([class]) :is(th, td) {
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the style sheet that the configuration names, and the catalogues."""
+    """Add the style sheet of the configuration, the README as first page, and the catalogues."""
     files.append(File.generated(config, "tables.css", content=_STYLE))
+    readme = (_ROOT / "README.md").read_text(encoding="utf-8")
+    readme = re.sub(r"^<img .*\n", "", readme, flags=re.MULTILINE)
+    # The site has the pages of docs/ beside this one, and nothing else of the checkout.
+    first = re.sub(r"\]\((?!docs/|\w+:)", "](../", readme).replace("](docs/", "](")
+    files.append(File.generated(config, "index.md", content=first))
     for name, (command, make) in CATALOGUES.items():
         title, _, rest = make().partition("\n")
         head = f"{title}\n\nThis page is what `{command}` prints.\n"

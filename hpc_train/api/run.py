@@ -202,7 +202,7 @@ class SubmittedRun(SubmittedRuns):
 
     @property
     def state(self) -> str:
-        """PENDING, RUNNING, SUSPENDED, UNKNOWN or, finally, COMPLETED, FAILED, … (docs/runs.md).
+        """PENDING, RUNNING, SUSPENDED, UNKNOWN or, finally, COMPLETED, FAILED … (docs/commands.md).
 
         Raises:
             StoreError: the folder of the run was removed.

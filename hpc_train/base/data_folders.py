@@ -111,7 +111,7 @@ def _is_checkout(folder: Path) -> bool:
     return project.is_file() and bool(_OURS.search(project.read_text(encoding="utf-8")))
 
 
-_FIRST = "index"
+_FIRST = "tutorial"
 
 
 def page_titles() -> dict[str, str]:
@@ -125,9 +125,10 @@ def page_titles() -> dict[str, str]:
 
 
 def page_text(name: str, commands: Iterable[str] = ()) -> str:
-    """Return a page as Markdown; the name may be that of its file, `docs/events.md`.
+    """Return a page as Markdown, or the section whose heading begins with the word, as `events`.
 
-    Where there is no such page, the nearest name may also be one of `commands`.
+    The name may be that of a file, `docs/files.md`. Where there is no such page, the nearest name
+    may also be one of `commands`.
 
     Raises:
         UnknownNameError: no page has this name. HpcTrainError: the installation has no pages.
@@ -135,6 +136,12 @@ def page_text(name: str, commands: Iterable[str] = ()) -> str:
     word = Path(name).name.partition("#")[0].removesuffix(".md")
     titles = page_titles()
     if word not in titles:
+        for page in titles:
+            text = (doc_folder() / f"{page}.md").read_text(encoding="utf-8")
+            heading = re.search(rf"^## {re.escape(word)}\b", text, re.MULTILINE | re.IGNORECASE)
+            if word and heading is not None:
+                section, more, _ = text[heading.start() :].partition("\n## ")
+                return section + "\n" * bool(more)
         raise UnknownNameError("page", word, [*titles, *commands], hint="hpctrain help lists them")
     return (doc_folder() / f"{word}.md").read_text(encoding="utf-8")
 

@@ -17,7 +17,7 @@ def help_topic(topic: str | None) -> None:
 
     \b
     hpctrain help files
-    hpctrain help docs/events.md
+    hpctrain help events
 
     On a terminal the page is formatted and shown in the pager of $PAGER; elsewhere it is Markdown.
     """

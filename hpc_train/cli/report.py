@@ -299,7 +299,7 @@ def compare(
 
     A and B are any input of `hpctrain report`, a report as JSON, or runs of a study that share a
     value: STUDY:launcher=srun. Exit code 1 with --check, if B is worse or a value is
-    implausible; 3 if a run of either side has no result. Verdicts: hpctrain help compare.
+    implausible; 3 if a run of either side has no result. Verdicts: hpctrain help gates.
     """
     from hpc_train.base.extras import need
 

@@ -1,4 +1,4 @@
-"""The reason for each directive, and the trap (docs/traps.md) that it avoids."""
+"""The reason for each directive, and the trap (docs/linting.md) that it avoids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hpc_train.plans.plan import Setting
 
 
 class Reason(Value, frozen=True, kw_only=True):
-    """`trap` is its number in docs/traps.md, or empty."""
+    """`trap` is its number in docs/linting.md, or empty."""
 
     why: str
     trap: str = ""

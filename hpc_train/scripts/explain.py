@@ -28,7 +28,7 @@ _RENDEZVOUS = {
 
 
 class Explained(Value, frozen=True, kw_only=True):
-    """One line of the output; `trap` is a number of docs/traps.md, `source` that of a rule."""
+    """One line of the output; `trap` is a number of docs/linting.md, `source` that of a rule."""
 
     kind: Kind
     name: str

@@ -1,4 +1,4 @@
-"""The faults of docs/surviving.md: how each is injected, and what has to end the start."""
+"""The faults of docs/restart.md: how each is injected, and what has to end the start."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_a_job_goes_on_without_a_lost_node(user: User) -> None:
     began = time.time()
     wait_for(lambda: ended(nodes["lab3"]))
     wait_for(lambda: len(starts(run, 2)) == 2)
-    # Shown with a failure, and by pytest -s: the figure of docs/surviving.md.
+    # Shown with a failure, and by pytest -s: the figure of docs/restart.md.
     print(f"elastic, a node lost: {time.time() - began:.1f} s")  # noqa: T201
     assert {node for _, _, node, _ in starts(run, 2)} == {"lab1", "lab2"}
     (user.folder / "enough").touch()

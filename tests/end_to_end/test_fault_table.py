@@ -1,4 +1,4 @@
-"""docs/surviving.md: faults hit trainings on a real Slurm, and nothing of them is lost.
+"""docs/restart.md: faults hit trainings on a real Slurm, and nothing of them is lost.
 
 Trainings run beside each other, each on nodes of its own; each goes on after each of its faults.
 At the end their losses and weights are those of an undisturbed one, bit for bit.
@@ -154,6 +154,6 @@ def apply(fault: Fault, training: Training) -> None:
         training.reaches_gate()
         # A rank of the earlier start would write into the same checkpoints.
         assert [ended(rank) for rank in ranks] == [True, True], fault.name
-    # Shown with a failure, and by pytest -s: the figures of docs/surviving.md.
+    # Shown with a failure, and by pytest -s: the figures of docs/restart.md.
     print(f"{fault.name}: after step {step}, {time.time() - begun:.1f} s, lost {lost}")  # noqa: T201
     training.open_gate()

@@ -48,7 +48,7 @@ def test_a_node_without_its_network_is_gone_round(user: User, broken: str) -> No
     assert f"preflight: checks failed on {broken}" in done.stderr
     assert f"hpctrain: preflight: {broken}: interface ib0 is down" in done.stdout + done.stderr
     (failed,) = user.runs("asked").values()
-    # Shown with a failure, and by pytest -s: the figure of docs/surviving.md.
+    # Shown with a failure, and by pytest -s: the figure of docs/restart.md.
     print(f"a node fails the preflight: {failed['ended'] - failed['started']:.1f} s")  # noqa: T201
     again = user.hpctrain("retry", "asked", "--wait", "--exclude-failed-nodes")
     assert again.returncode == 0, again.stderr

@@ -1,4 +1,4 @@
-"""Traps of docs/traps.md that only a real Slurm can show."""
+"""Traps of docs/linting.md that only a real Slurm can show."""
 
 from __future__ import annotations
 

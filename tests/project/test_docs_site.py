@@ -47,7 +47,7 @@ def test_the_site_is_complete(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     pages = {path.stem: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.html")}
     written = {path.stem for path in (ROOT / "docs").glob("*.md")}
-    assert pages.keys() - {"404"} == written | CATALOGUES.keys()
+    assert pages.keys() - {"404"} == written | {"index"} | CATALOGUES.keys()
     for name, (command, entries) in CATALOGUES.items():
         assert command in pages[name]
         assert [one for one in entries() if f">{html.escape(one)}" not in pages[name]] == []

@@ -27,7 +27,7 @@ def test_each_command_prints_what_is_shown(way: Way, tmp_path: Path) -> None:
 
 
 def test_the_example_in_python_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (DOCS / "log-readers.md").read_text(encoding="utf-8")
+    text = (DOCS / "logs-and-tables.md").read_text(encoding="utf-8")
     (argument,) = re.findall(r'`hpc_train\.collect\("([^"]+)"\)`', text)
     monkeypatch.chdir(ROOT)
     found = hpc_train.collect(argument)

@@ -19,7 +19,7 @@ CODE = re.compile(r"```python\n# my_parsers/(?P<name>\w+)\.py\n(?P<text>.*?)```"
 
 
 def modules() -> dict[str, str]:
-    page = (DOCS / "adding-a-parser.md").read_text(encoding="utf-8")
+    page = (DOCS / "logs-and-tables.md").read_text(encoding="utf-8")
     return {match["name"]: match["text"] for match in CODE.finditer(page)}
 
 
@@ -49,8 +49,8 @@ def test_the_parsers_of_the_guide_read_logs(
 
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "events.md"
-SNIPPET = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGE = ROOT / "docs" / "logs-and-tables.md"
+SNIPPET = re.compile(r"^```python\n(import json.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.process

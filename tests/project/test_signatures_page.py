@@ -1,4 +1,4 @@
-"""docs/adding-a-signature.md: its file is read, its answers are those of the command."""
+"""docs/diagnose.md: its file is read, its answers are those of the command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 from tests.command_line import run_command
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding-a-signature.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "diagnose.md").read_text()
+PAGE = PAGE.partition("## Texts of your own")[2]
 LOG = "step 10 loss 2.31\nn17 quotad: project proj0042 is frozen since 2026-11-02\nStopped\n"
 
 

@@ -1,10 +1,9 @@
-"""Each option that hpctrain writes or calls is in every version of Slurm; facts have a page."""
+"""Each option that hpctrain writes or calls is in every version of Slurm."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -19,7 +18,6 @@ from hpc_train.plans.slurm_versions import (
 )
 from tests.project.called_options import ROOT, Used, in_module, in_script
 
-PAGE = ROOT / "docs" / "slurm-versions.md"
 SCRIPTS = sorted((ROOT / "tests" / "golden").rglob("*.sbatch"))
 MODULES = sorted((ROOT / "hpc_train").rglob("*.py"))
 TEMPLATES = sorted([*(ROOT / "templates").iterdir(), *ROOT.glob("hpc_train/data/in_job/*.sh")])
@@ -123,53 +121,3 @@ def _versions_of(fact: Fact) -> Iterator[str]:
         yield TESTED[TESTED.index(fact.last) + 1]
     if fact.first:
         yield TESTED[max(0, TESTED.index(fact.first) - 1)]
-
-
-def test_the_page_is_what_the_table_says() -> None:
-    if os.environ.get("HPCTRAIN_WRITE_GOLDEN") == "1":
-        PAGE.write_text(page(), encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == page(), "HPCTRAIN_WRITE_GOLDEN=1 pytest, then look"
-
-
-def page() -> str:
-    """Return the page of the table."""
-    table = slurm_versions()
-    facts = [(f.what, _range(f), f.source) for f in table.facts.values()]
-    options = [
-        (", ".join(f"`--{name}`" for name in one.names), ", ".join(one.of), _range(one), one.source)
-        for one in table.options
-    ]
-    return "".join(
-        (
-            "# What differs between versions of Slurm\n\n",
-            _INTRODUCTION,
-            _rows(("fact", "versions", "source"), facts),
-            "\n## Options that not every version has\n\n",
-            _rows(("option", "of", "versions", "source"), options),
-        )
-    )
-
-
-_INTRODUCTION = """\
-This page is written from `hpc_train/data/slurm_versions.yaml`. The scripts and calls of hpctrain
-use only options that each version from 20.11 on has; a test compares them with the table below. If
-the profile of a site names its version (`slurm: "23.11"`), a job with an option that this version
-does not have is refused.
-
-NEWS, CHANGELOG and `src/…` are files of Slurm's sources. *Tried*: seen on 22.05.8, 24.11.5 and
-26.05.5, each in a [lab](lab.md#another-slurm).
-
-"""
-
-
-def _range(item: Fact | OptionRange) -> str:
-    if item.first and item.last:
-        return f"{item.first} to {item.last}"
-    if item.first:
-        return f"from {item.first}"
-    return f"until {item.last}" if item.last else "all"
-
-
-def _rows(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

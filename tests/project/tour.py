@@ -41,12 +41,12 @@ class Way(NamedTuple):
 
 ON_ONE_MACHINE = (
     Way("a student with a script", TUTORIAL),
-    Way("a reader of logs", DOCS / "log-readers.md"),
+    Way("a reader of logs", DOCS / "logs-and-tables.md"),
 )
 ON_THE_LAB = (
     Way("a student on Slurm", TUTORIAL, "#"),
     Way("a sysadmin who starts the lab", LAB, "#"),
-    Way("a sysadmin on a login node", DOCS / "sysadmins.md", before=LAB_ENVIRONMENT),
+    Way("a sysadmin on a login node", DOCS / "writing-a-site.md", before=LAB_ENVIRONMENT),
 )
 
 

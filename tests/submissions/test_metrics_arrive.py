@@ -135,10 +135,10 @@ def documented(page: str) -> set[str]:
 
 
 def test_each_metric_of_the_documentation_and_of_the_code_is_tried() -> None:
-    marked = documented((DOCS / "events.md").read_text(encoding="utf-8"))
+    marked = documented((DOCS / "logs-and-tables.md").read_text(encoding="utf-8"))
     assert marked == EACH.keys() | NO_COLUMN
     assert {metric.record for metric in METRICS if metric.record} <= marked
-    page = (DOCS / "foreign-results.md").read_text(encoding="utf-8")
+    page = (DOCS / "logs-and-tables.md").read_text(encoding="utf-8")
     table = page.partition("| column | allowed |")[2].partition("\n\n")[0]
     named = {name for name in re.findall(r"`(\w+)`", table) if kind_of(name) == "measure"}
     assert named <= EACH.keys()

@@ -124,5 +124,5 @@ def test_a_root_that_is_no_rank_is_refused_before_ranks_start() -> None:
 def test_defaults_are_those_of_the_documentation() -> None:
     options = parse_options(["all_reduce"])
     assert (options.smallest, options.largest, options.factor) == (1024, 64 * 2**20, 4)
-    page = Path("docs/bandwidth.md").read_text(encoding="utf-8")
+    page = Path("docs/logs-and-tables.md").read_text(encoding="utf-8")
     assert "20 timed calls" in page and options.iterations == 20

@@ -351,7 +351,7 @@ _GPU = re.compile(r"\bgpu\b|[$<{]")
     "option or value that this version of Slurm does not have",
     why="sbatch and srun refuse an option, or a value of one, that their version does not have. "
     "The version is that of --slurm, or of the site's profile; without one, nothing is reported.",
-    advice="leave it out, or write another value; hpctrain help slurm-versions lists the versions",
+    advice="leave it out, or write another value; hpctrain help slurm lists the versions",
 )
 def missing(subject: Subject) -> Iterator[RuleHit]:
     version = subject.context.slurm
