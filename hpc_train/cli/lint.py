@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", nargs=-1, metavar="FILE…", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: --format json.")
+@click.option(
+    "-f", "--format", "form",
+    type=click.Choice(["text", "json", "github", "sarif"]),
+    help="Annotations of GitHub Actions, or SARIF 2.1.0 for code scanning; default: text.",
+)  # fmt: skip
 @click.option("--fix", is_flag=True, help="Fix findings in the file if the fix is safe.")
 @click.option("--site", help="Site profile with the limits to check: a name or a file.")
 @click.option("--nccl", metavar="VERSION", help="Version of NCCL, e.g. 2.21.5.")
@@ -36,6 +41,7 @@ if TYPE_CHECKING:
 def lint(
     files: tuple[Path, ...],
     as_json: bool,
+    form: str | None,
     fix: bool,
     site: str | None,
     nccl: str | None,
@@ -54,6 +60,7 @@ def lint(
     from hpc_train.lint.lint_file import LintOptions, make_linter
     from hpc_train.lint.lint_script import chosen_rules
 
+    as_json = as_json if form is None else form == "json"
     if as_list:
         return _print_rules(chosen_rules(select, ignore), as_json, bool(select))
     if not files:
@@ -63,14 +70,14 @@ def lint(
     checked, failed = _check(files, make_linter(options))
     if as_json:
         _print_json(checked, fix)
+    elif form == "sarif":
+        _print_sarif(checked)
+    elif form == "github":
+        _print_annotations(checked)
     else:
         _print_text(checked)
-    sys.exit(2 if failed else int(_has_problems(checked)))
-
-
-def _has_problems(checked: dict[Path, Checked]) -> bool:
-    severities = {finding.severity for one in checked.values() for finding in one.findings}
-    return bool(severities & {"error", "warning"})
+    found = {finding.severity for one in checked.values() for finding in one.findings}
+    sys.exit(2 if failed else int(bool(found & {"error", "warning"})))
 
 
 def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked], bool]:
@@ -113,6 +120,55 @@ def _print_json(checked: dict[Path, Checked], fix: bool) -> None:
     if fix:
         answer["fixed"] = [row for path, one in checked.items() for row in rows(path, one.fixed)]
     click.echo(msgspec.json.encode(answer))
+
+
+def _print_annotations(checked: dict[Path, Checked]) -> None:
+    """Print the workflow commands of GitHub Actions, in which these characters are escaped."""
+    levels = {"error": "error", "warning": "warning", "info": "notice"}
+    for path, one in checked.items():
+        for finding in one.findings:
+            text = f"{finding.message}: {finding.advice}".replace("%", "%25")
+            text = text.replace("\r", "%0D").replace("\n", "%0A")
+            file = str(path).replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
+            place = f"file={file},line={finding.line},title={finding.id}"
+            click.echo(f"::{levels[finding.severity]} {place}::{text}")
+
+
+def _print_sarif(checked: dict[Path, Checked]) -> None:
+    """Print a log of SARIF 2.1.0 with the rules that found something."""
+    from urllib.parse import quote
+
+    from hpc_train.lint.rules import all_rules
+    from hpc_train.version import VERSION
+
+    levels = {"error": "error", "warning": "warning", "info": "note"}
+    found = [(path, finding) for path, one in checked.items() for finding in one.findings]
+    ids = {finding.id for _, finding in found}
+    rules = [
+        {"id": rule.id, "shortDescription": {"text": rule.title}, "help": {"text": rule.why}}
+        for rule in all_rules()
+        if rule.id in ids
+    ]
+    results = [
+        {
+            "ruleId": finding.id,
+            "level": levels[finding.severity],
+            "message": {"text": f"{finding.message}: {finding.advice}"},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": quote(path.as_posix())},
+                        "region": {"startLine": finding.line},
+                    }
+                }
+            ],
+        }
+        for path, finding in found
+    ]
+    driver = {"name": "hpctrain", "version": VERSION, "rules": rules}
+    run = {"tool": {"driver": driver}, "results": results}
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    click.echo(msgspec.json.encode({"$schema": schema, "version": "2.1.0", "runs": [run]}))
 
 
 def _print_text(checked: dict[Path, Checked]) -> None:

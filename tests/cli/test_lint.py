@@ -138,3 +138,36 @@ def test_without_sbatch_the_exit_code_is_2(hpctrain: Hpctrain, path: str) -> Non
     assert done.stdout == ""
     assert "--ask: sbatch is not on PATH" in done.stderr
     assert "leave --ask out" in done.stderr
+
+
+def test_annotations_of_github(scripts: Hpctrain) -> None:
+    done = scripts("lint", "bad.sh", "info.sh", "--format", "github")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(
+        "::warning file=bad.sh,line=2,title=HT003::`#sbatch` is a comment to"
+    )
+    assert [line.split(" ")[0] for line in lines] == ["::warning", "::warning", "::notice"]
+    assert done.returncode == 1
+
+
+def test_sarif_names_rule_level_file_and_line(scripts: Hpctrain) -> None:
+    done = scripts("lint", "bad.sh", "info.sh", "--format", "sarif")
+    log = json.loads(done.stdout)
+    (run,) = log["runs"]
+    places = [one["locations"][0]["physicalLocation"] for one in run["results"]]
+    found = [
+        (
+            one["ruleId"],
+            one["level"],
+            place["artifactLocation"]["uri"],
+            place["region"]["startLine"],
+        )
+        for one, place in zip(run["results"], places, strict=True)
+    ]
+    assert log["version"] == "2.1.0"
+    assert found == [
+        ("HT003", "warning", "bad.sh", 2),
+        ("HT303", "warning", "bad.sh", 3),
+        ("HT105", "note", "info.sh", 1),
+    ]
+    assert {one["id"] for one in run["tool"]["driver"]["rules"]} == {one[0] for one in found}
