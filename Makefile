@@ -150,7 +150,7 @@ bench: $(VENV)/.dev-installed ## measure start-up, log parsing, tables and the t
 
 docs: $(VENV)/.dev-installed ## build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict -f docs/mkdocs/mkdocs.yml
-	echo build/site/index.html
+	echo "build/site/index.html; with its search: python3 -m http.server -d build/site"
 
 man: $(VENV)/.dev-installed ## make the manual page hpctrain(1) from the commands
 	@$(BIN)/python docs/man/man_page.py >docs/man/hpctrain.1

@@ -42,7 +42,10 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the style sheet of the configuration, the README as first page, and the catalogues."""
     files.append(File.generated(config, "tables.css", content=_STYLE))
     readme = (_ROOT / "README.md").read_text(encoding="utf-8")
-    readme = re.sub(r"^<img .*\n", "", readme, flags=re.MULTILINE)
+    for figure in re.findall(r'<img src="([^"]+)"', readme):
+        content = (_ROOT / figure).read_text(encoding="utf-8")
+        files.append(File.generated(config, Path(figure).name, content=content))
+        readme = readme.replace(figure, Path(figure).name)
     # The site has the pages of docs/ beside this one, and nothing else of the checkout.
     first = re.sub(r"\]\((?!docs/|\w+:)", "](../", readme).replace("](docs/", "](")
     files.append(File.generated(config, "index.md", content=first))
