@@ -1,12 +1,9 @@
-"""Files: atomic writing, safe reading, and what belongs to a run."""
+"""Files: atomic writing, safe reading."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
-import functools
 import os
-import pwd
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
@@ -17,7 +14,6 @@ from typing import BinaryIO, cast
 
 # Names are at most 255 bytes long.
 _NAME = 180
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextmanager
@@ -28,19 +24,18 @@ def new_file(path: Path, *, flush: bool = True, replace: bool = True) -> Iterato
         FileExistsError: the target exists, and `replace` is false.
         OSError: the disk is full, the folder is gone or cannot be written.
     """
-    remove_stale(path)
-    fresh, descriptor = _created(path)
+    beginning = os.fsdecode(os.fsencode(path.name)[:_NAME])
+    fresh = path.with_name(f".{beginning}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with fresh.open("xb") as stream:
             yield stream
             stream.flush()
             if flush:
-                os.fsync(descriptor)
-            # With the lock held: no process may find this file unlocked and remove it as stale.
-            if replace:
-                fresh.replace(path)
-            else:
-                os.link(fresh, path)
+                os.fsync(stream.fileno())
+        if replace:
+            fresh.replace(path)
+        else:
+            os.link(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)
 
@@ -57,63 +52,6 @@ def write_atomic(
         stream.writelines((content,) if isinstance(content, bytes) else content)
 
 
-def remove_stale(path: Path) -> None:
-    """Remove the temporary files of killed writers; active writers hold a lock."""
-    beginning = _beginning(path.name)
-    if not beginning:
-        return
-    with suppress(OSError), os.scandir(path.parent) as entries:
-        stale = [Path(e.path) for e in entries if e.name.startswith(beginning)]
-        for each in stale:
-            _remove_unlocked(each)
-
-
-def _created(path: Path) -> tuple[Path, int]:
-    """Return a new file that no other writer has, locked where the file system has locks."""
-    while True:
-        beginning = (
-            _beginning(path.name) or f".{os.fsdecode(os.fsencode(path.name)[:_NAME])}.unknown-"
-        )
-        fresh = path.with_name(f"{beginning}{os.getpid()}-{secrets.token_hex(4)}")
-        # As in `open`, the umask limits the permissions.
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
-            return fresh, descriptor
-        # Another process removed it as stale before it was locked.
-        os.close(descriptor)
-
-
-def _remove_unlocked(path: Path) -> None:
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        descriptor = os.open(path, flags)
-    except OSError:
-        return
-    try:
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Names are never used twice, so this is the file that is locked.
-            path.unlink()
-    finally:
-        os.close(descriptor)
-
-
-def _beginning(name: str) -> str:
-    """Return the prefix of the names of temporary files of this boot of this machine."""
-    boot = _boot()
-    return f".{os.fsdecode(os.fsencode(name)[:_NAME])}.{boot}-" if boot else ""
-
-
-@functools.cache
-def _boot() -> str:
-    try:
-        return _BOOT.read_text(encoding="ascii").replace("-", "")[:12]
-    except OSError:
-        return ""
-
-
 # Limit for files that are read completely; files that grow with a study are read in parts.
 LARGEST = 1 << 30
 _PART = 1 << 16
@@ -125,17 +63,6 @@ _KINDS = {
 }
 # Streams that a user names explicitly: stdin, and the process substitution <(…) of a shell.
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
-
-
-# Files beside the run folders of a study; folders below a run folder, as torchrun's logs have.
-_OF_STUDY = ("study.json", ".submit.lock")
-_DEEPEST = 8
-# Script, manifest, states and the first lines of its logs.
-_RUN_BYTES = 256 << 10
-
-
-class NotRegularError(OSError):
-    """The path is not that of a regular file, or leads out of its run; `strerror` says so."""
 
 
 def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
@@ -151,7 +78,7 @@ def open_to_append(path: Path) -> BinaryIO:
     """Open a new or a regular file of a run folder for appending.
 
     Raises:
-        OSError: it is another kind of file, or leads out of the run.
+        OSError: it is another kind of file.
     """
     if not os.path.lexists(path):
         path.touch()
@@ -232,26 +159,17 @@ def is_there(path: Path) -> bool:
 def is_regular(path: Path) -> bool:
     """Whether a path is that of a regular file that may be read."""
     try:
-        return stat.S_ISREG(path.stat().st_mode) and not _leads_out(path)
+        return stat.S_ISREG(path.stat().st_mode)
     except OSError:
         return False
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path is that of a folder that this user may see, and that may be read."""
+    """Whether a path is that of a folder that this user may see."""
     try:
-        return stat.S_ISDIR(path.stat().st_mode) and not _leads_out(path)
+        return stat.S_ISDIR(path.stat().st_mode)
     except OSError:
         return False
-
-
-def is_full(folder: Path) -> bool:
-    """Whether the file system of a folder has too little space for the files of a run."""
-    try:
-        found = os.statvfs(folder)
-    except OSError:
-        return False
-    return found.f_blocks > 0 and found.f_bavail * found.f_frsize < _RUN_BYTES
 
 
 def files_in(folder: Path, pattern: str = "*") -> list[Path]:
@@ -270,22 +188,6 @@ def files_in(folder: Path, pattern: str = "*") -> list[Path]:
     return []
 
 
-def is_own_conf(path: Path) -> bool:
-    """Whether a slurm.conf, which may name plugins, belongs to this user, to root or to Slurm.
-
-    One that is missing names none.
-    """
-    own = {os.geteuid(), 0}
-    with suppress(KeyError):
-        own.add(pwd.getpwnam("slurm").pw_uid)
-    try:
-        return path.stat().st_uid in own
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-
-
 def is_own(path: Path) -> bool:
     """Whether a file, or the nearest folder above a missing one, belongs to this user.
 
@@ -295,54 +197,14 @@ def is_own(path: Path) -> bool:
     return here.stat().st_uid == os.geteuid()
 
 
-def in_run(path: Path) -> bool:
-    """Whether a path is in a run folder, or that of a study's file or queue."""
-    return bool(_boundaries(path))
-
-
-def _boundaries(path: Path) -> list[str]:
-    """Return the folders that a path may not lead out of: that of its run, or of its study.
-
-    A link of another user may lead from his run folder into one of the reader.
-    """
-    folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links are kept
-    if name in _OF_STUDY:
-        return [folder]
-    found: list[str] = []
-    for _ in range(_DEEPEST):
-        mine = f"{folder}/run.json"
-        if os.path.lexists(mine) and not (found and os.lstat(mine).st_uid in (os.geteuid(), 0)):
-            found.append(folder)
-        folder, name = os.path.split(folder)
-        if name == ".queue":
-            found.append(folder)
-        if not name:
-            break
-    return found
-
-
-def _leads_out(path: Path, real: str = "") -> bool:
-    for folder in _boundaries(path):
-        place = os.path.realpath(folder)
-        if os.path.commonpath((place, real or os.path.realpath(path))) != place:
-            return True
-    return False
-
-
 def _descriptor(path: Path, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
     """Open a regular file."""
-    real = ""
     # Opening some devices has side effects: the type is checked before and after opening.
     _check(path, path.stat())
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         found = os.fstat(descriptor)
         _check(path, found)
-        # The opened file, which nobody can exchange any more.
-        with suppress(OSError):
-            real = str(Path(f"/proc/self/fd/{descriptor}").readlink())
-        if _leads_out(path, real if real.startswith("/") else ""):
-            raise NotRegularError(errno.EXDEV, "a link that leads out of the run", str(path))
     except OSError:
         os.close(descriptor)
         raise
@@ -354,7 +216,7 @@ def _check(path: Path, found: os.stat_result) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
-        raise NotRegularError(errno.EINVAL, f"{kind}, not a regular file", str(path))
+        raise OSError(errno.EINVAL, f"{kind}, not a regular file", str(path))
 
 
 def sha256_of(path: Path) -> str:

@@ -196,9 +196,6 @@ def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | N
     from hpc_train.submissions.follow_logs import RunLogs
 
     run_logs = RunLogs(run, results, rank=rank, lines=lines)
-    if links := run_logs.unread:
-        more = f" and {len(links) - 1} more" if len(links) > 1 else ""
-        say(f"not read, because it is a link that leads out of the run folder: {links[0]}{more}")
     if run_logs.empty and not follow:
         raise run_logs.no_log(run)
     if run_logs.first_rank is not None:

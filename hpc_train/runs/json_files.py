@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import logging
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,15 +15,12 @@ import msgspec
 
 from hpc_train.base.errors import LogParseError, NewerVersionError, StoreError, newer_version
 from hpc_train.base.files import (
-    in_run,
     is_own,
-    is_own_conf,
     is_regular,
     is_there,
     open_lock,
     read_owned,
     read_regular,
-    remove_stale,
     write_atomic,
 )
 from hpc_train.base.value import decode_unit, encode_unit
@@ -54,9 +49,8 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
             with path.open("wb") as stream:
                 stream.writelines(parts)
             return
-        # The target of a link is replaced, not the link; in a run, another user may have chosen it.
-        real = path if in_run(path) else Path(os.path.realpath(path, strict=path.exists()))
-        write_atomic(real, parts)
+        # The target of a link is replaced, not the link.
+        write_atomic(Path(os.path.realpath(path, strict=path.exists())), parts)
     except OSError as failure:
         raise cannot_write(path, failure) from None
 
@@ -112,27 +106,12 @@ def read_submission(path: Path) -> Submission:
         StoreError, NewerVersionError: as for `read_json`.
     """
     found, trusted = _read_json(path, Submission)
-    conf, clusters = found.cluster.conf, found.cluster.clusters
-    if trusted and (not conf or conf == os.environ.get("SLURM_CONF") or is_own_conf(Path(conf))):
+    if trusted:
         return found
     # A job of PBS may name a server: 12.s@host.
-    if not trusted and "@" in found.native_id:
-        found = msgspec.structs.replace(found, native_id=found.native_id.partition("@")[0])
-    if conf or clusters:
-        _say_untrusted(path.parent.parent, conf or f"the cluster {clusters}")
-        endpoint = msgspec.structs.replace(found.cluster, conf=None, clusters=None)
-        found = msgspec.structs.replace(found, cluster=endpoint)
-    return found
-
-
-@cache
-def _say_untrusted(home: Path, what: str) -> None:
-    logging.getLogger(__name__).warning(
-        "%s: a submission.json names %s, and one of both belongs to another user: Slurm is asked "
-        "with the configuration of this shell",
-        home,
-        what,
-    )
+    job = found.native_id.partition("@")[0]
+    endpoint = msgspec.structs.replace(found.cluster, conf=None, clusters=None)
+    return msgspec.structs.replace(found, native_id=job, cluster=endpoint)
 
 
 def check_version(path: Path) -> None:
@@ -232,7 +211,6 @@ def write_cache(path: Path, content: bytes | Iterable[bytes]) -> None:
     with suppress(StoreError, OSError):
         if not is_own(path.absolute().parent):
             return
-        remove_stale(path)
         if is_there(path) and not is_regular(path):
             # Writing to a FIFO would wait for a reader.
             return

@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from hpc_train.base.errors import NewerVersionError, StoreError, UnknownNameError
-from hpc_train.base.files import is_full, is_there, read_regular
+from hpc_train.base.files import is_there, read_regular
 from hpc_train.runs.json_files import (
     cannot_write,
     check_version,
@@ -68,8 +68,6 @@ def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[Ru
 def _make_home(home: Path) -> None:
     try:
         home.mkdir(parents=True, exist_ok=True)
-        if is_full(home):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as failure:
         raise cannot_write(home, failure) from None
 

@@ -15,7 +15,7 @@ import msgspec
 
 from hpc_train.base.decode import load_data
 from hpc_train.base.errors import StoreError
-from hpc_train.base.files import is_full, is_own, is_there, read_regular
+from hpc_train.base.files import is_own, is_there, read_regular
 from hpc_train.base.registry import load
 from hpc_train.base.value import Value
 from hpc_train.jobs.job import RESUBMIT
@@ -452,10 +452,7 @@ def _not_shared(state: JobState, files: Run) -> str:
 
 
 def _no_space(state: JobState, files: Run) -> str:
-    """Detect that the script could not write its end: the temporary file is left, and not whole.
-
-    Without any file, the disk may still be full.
-    """
+    """Detect that the script could not write its end: the temporary file is left, and not whole."""
     if not state.finished or state is JobState.COMPLETED or has_ended(files.status):
         return ""
     fresh = files.folder.status.with_name(f"{files.folder.status.name}.new")
@@ -465,8 +462,6 @@ def _no_space(state: JobState, files: Run) -> str:
                 f"its end could not be written to {files.folder.path}: the disk was full, or the "
                 "quota used up; free some space before hpctrain retry"
             )
-    if state is JobState.LOST and is_full(files.folder.path):
-        return f"{files.folder.path} is on a full disk, so it may not have been able to start"
     return ""
 
 

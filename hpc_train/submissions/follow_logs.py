@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpc_train.base.errors import StoreError
-from hpc_train.base.files import files_in, is_folder, is_regular, open_regular, read_regular
+from hpc_train.base.files import files_in, open_regular, read_regular
 from hpc_train.diagnosis.diagnose_runs import failed_rank
 from hpc_train.runs.run import Run
 from hpc_train.runs.run_folders import find, is_run, run_folders
@@ -38,14 +38,6 @@ class RunLogs:
     def empty(self) -> bool:
         """Whether there was no log yet."""
         return not self._offsets
-
-    @property
-    def unread(self) -> list[Path]:
-        """The links that lead out of the run folder."""
-        folder = self._folder / "logs"
-        if not is_folder(folder):
-            return [folder] if folder.is_symlink() else []
-        return [p for p in sorted(folder.glob("*.out")) if p.is_symlink() and not is_regular(p)]
 
     def no_log(self, word: str) -> StoreError:
         """Return the error for a run without a log: it has not started, or could not start."""

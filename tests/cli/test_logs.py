@@ -32,12 +32,3 @@ def test_the_log_of_a_run_of_unknown_state_is_followed(
     monkeypatch.setattr(time, "sleep", go_on)
     done = CliRunner().invoke(cli, ["logs", str(run.path), "--follow"])
     assert (done.exit_code, done.output) == (0, "==> rank-0.out <==\nfirst\nsecond\nthird\n")
-
-
-def test_a_link_that_leads_out_of_the_run_is_named(tmp_path: Path) -> None:
-    run = written(tmp_path / "j", "j-n1-r1", "first\n").folder
-    (run.logs / "rank-0.out").rename(tmp_path / "own.txt")
-    (run.logs / "rank-0.out").symlink_to(tmp_path / "own.txt")
-    done = CliRunner().invoke(cli, ["logs", str(run.path)])
-    assert "a link that leads out of the run folder: " in done.output
-    assert "first" not in done.output
