@@ -117,7 +117,7 @@ def checked_text(path: Path, raw: bytes) -> str:
     """
     text = decoded(raw)
     if wrong := re.search("[\0\ufffd]", text):
-        kind = binary_kind(raw[:START], path.suffix)
+        kind = binary_kind(raw[:START])
         if kind not in ("", BINARY):
             raise LogParseError(f"{path}: {kind}")
         line = text.count("\n", 0, wrong.start()) + 1

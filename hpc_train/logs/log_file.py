@@ -178,7 +178,7 @@ def unreadable_kind(path: Path) -> str:
     start = bytearray(file_kinds.START)
     with open_log(path) as stream:
         size = stream.readinto(memoryview(start)) or 0
-    return file_kinds.binary_kind(bytes(start[:size]), path.suffix)
+    return file_kinds.binary_kind(bytes(start[:size]))
 
 
 def _kind(path: Path, file: IO[bytes]) -> str:
