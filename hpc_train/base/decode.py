@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import inspect as kinds
@@ -13,7 +13,7 @@ from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HpcTrainError, nearest
 from hpc_train.base.registry import names as registered_names
 from hpc_train.base.value import Sourced, Value, decode_unit
-from hpc_train.base.yamlfile import join, lookup, read
+from hpc_train.base.yamlfile import join, read
 
 T = TypeVar("T")
 
@@ -29,10 +29,8 @@ def decode(
     try:
         value = msgspec.convert(data, kind, dec_hook=decode_unit, strict=True)
     except msgspec.ValidationError as failure:
-        # Inspecting the types is slow, and only needed after an error.
-
         hint = f"{error.keys} describes each key" if error.keys else ""
-        raise error(explain(str(failure), data, kind, origins), hint) from None
+        raise error(_explained(data, kind, origins, str(failure)), hint) from None
     return Sourced(value=value, origins=dict(origins))
 
 
@@ -51,11 +49,6 @@ def keys_of(kind: type[Value]) -> tuple[str, ...]:
     return kind.__struct_fields__
 
 
-_PLACE = re.compile(
-    r"^(?P<text>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>(?:(?! - at ).)*)`)?$", re.DOTALL
-)
-_EXPECTED = re.compile(r"Expected `(\w+)\b[^`]*`, got `(\w+)`")
-_FIELD = re.compile(r"Object (contains unknown|missing required) field `(?P<name>[^`]*)`")
 # The end of every pattern here; messages omit it.
 _NO_BREAK = r"(?!\n)"
 _FEW_KEYS = 4
@@ -70,117 +63,87 @@ _WORDS = {
 }
 
 
-def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> str:
-    """Return a message for an error of msgspec, with the place and the allowed values."""
-    match = _PLACE.match(message)
-    text, raw_path = (match["text"], match["path"] or "") if match else (message, "")
-    path = re.sub(r"\[(\d+)\]", r".\1", raw_path).lstrip(".")
-    while "[...]" in path:
-        path = _offender(data, kind, path)
-    field = _FIELD.match(text)
-    if field:
-        return _field_text(field, kind, path, origins)
-    place = Sourced(value=None, origins=origins).near(path)
-    wrong = lookup(data, path)
-    label = path or "the whole file"
-    if match and match["key"]:
-        return _key_text(data, kind, path, origins)
+def _explained(data: Any, kind: Any, origins: Mapping[str, str], text: str, path: str = "") -> str:
+    """Return a message for the first part of a value that is refused, with the allowed values."""
+    where, inner = Sourced(value=None, origins=origins), _member(kind, data)
+    types = _types(inner, data)
+    parts = data.items() if isinstance(data, dict) else enumerate(data) if types else ()
+    for key, value in parts if types else ():
+        child = join(path, str(key))
+        if key not in types:
+            near = nearest(str(key), types)
+            return f"{where.near(child)}: unknown key {child!r}{near}; allowed: {', '.join(types)}"
+        if said := _refusal(value, types[key]):
+            return _explained(value, types[key], origins, said, child)
+    if isinstance(data, dict) and _is_struct(inner):
+        for field in msgspec.structs.fields(inner):
+            if field.required and field.encode_name not in data:
+                meaning = next(_descriptions(kinds.type_info(field.type)), "")
+                key = join(path, field.encode_name)
+                return f"{where.near(path)}: the key {key!r} is missing{_in_parentheses(meaning)}"
+    if isinstance(data, dict) and data and get_origin(inner) is dict:
+        own = get_args(inner)[0]
+        for key in data:
+            if _refusal(key, own):
+                meaning = next(_descriptions(kinds.type_info(own)), "")
+                place = where.near(join(path, str(key)))
+                return f"{place}: {path}: the key {key!r} is not valid{_in_parentheses(meaning)}"
+    return f"{where.near(path)}: {path or 'the whole file'}: {_wrong(data, kind, text)}"
+
+
+def _wrong(value: Any, kind: Any, text: str) -> str:
+    """Return why a value without parts is refused; `text` is what msgspec says."""
     if not text.startswith(("Expected", "Invalid enum")):
-        return f"{place}: {label}: {text}"
-    if wrong == [] or wrong == {}:
-        return f"{place}: {label}: must not be empty"
-    quote = "; write it in quotes" if isinstance(wrong, (bool, int, float)) else ""
-    quote = quote if wrong is not None else "; a text with a comma needs quotes in {} and []"
-    info = _type_at(kind, path)
+        return text.partition(" - at ")[0]
+    if value in ([], {}):
+        return "must not be empty"
+    info = kinds.type_info(kind)
     allowed = _allowed(info)
-    near = nearest(wrong, _words_of(info)) if isinstance(wrong, str) else ""
-    inside = _EXPECTED.match(text)
-    if allowed == _shown(wrong) and inside:
-        # msgspec does not name the place below a free name.
-        words = (_WORDS.get(word, word) for word in inside.groups())
-        return f"{place}: {label}: a value in it must be {', not '.join(words)}"
-    said = f"must be {allowed}, not {_shown(wrong)}{near}"
-    if isinstance(wrong, str) and allowed.startswith("text ("):
+    if isinstance(value, str) and allowed.startswith("text ("):
         # It is text, so that only its form is wrong.
-        said = f"{_shown(wrong)} is not valid: {allowed.removeprefix('text (').removesuffix(')')}"
-    return f"{place}: {label}: {said}" + (quote if allowed.startswith("text") else "")
+        return f"{_shown(value)} is not valid: {allowed.removeprefix('text (').removesuffix(')')}"
+    said = f"must be {allowed}, not {_shown(value)}"
+    if isinstance(value, str):
+        said += nearest(value, _words_of(info))
+    elif allowed.startswith("text") and isinstance(value, (int, float)):
+        said += "; write it in quotes"
+    elif allowed.startswith("text") and value is None:
+        said += "; a text with a comma needs quotes in {} and []"
+    return said
 
 
-def _key_text(data: Any, kind: type, path: str, origins: Mapping[str, str]) -> str:
-    info = _unwrap(_type_at(kind, path)).key_type
-    wrong = next((key for key in lookup(data, path) or {} if not _fits(key, _unwrap(info))), None)
-    place = Sourced(value=None, origins=origins).near(join(path, str(wrong)))
-    meaning = next(_descriptions(info), "")
-    return f"{place}: {path}: the key {wrong!r} is not valid{_in_parentheses(meaning)}"
-
-
-def _field_text(field: re.Match[str], kind: type, path: str, origins: Mapping[str, str]) -> str:
-    name = field["name"]
-    known = _fields_of(_type_at(kind, path))
-    where = Sourced(value=None, origins=origins)
-    if field[1] == "missing required":
-        place = where.near(path)
-        meaning = next(_descriptions(known.get(name)), "")
-        return f"{place}: the key {join(path, name)!r} is missing{_in_parentheses(meaning)}"
-    place = where.near(join(path, name))
-    return (
-        f"{place}: unknown key {join(path, name)!r}{nearest(name, known)}; "
-        f"allowed: {', '.join(known)}"
-    )
-
-
-def _fields_of(info: Any) -> dict[str, Any]:
-    inner = _choice(_unwrap(info), "fields")
-    return {f.encode_name: f.type for f in inner.fields} if hasattr(inner, "fields") else {}
-
-
-def _choice(info: Any, attribute: str) -> Any:
-    """Return the mapping (`fields`) or the list (`item_type`) of a union of both."""
-    found = [item for item in map(_unwrap, getattr(info, "types", ())) if hasattr(item, attribute)]
-    return found[0] if found else info
-
-
-def _offender(data: Any, kind: type, path: str) -> str:
-    """Return the path of the invalid entry of a mapping: msgspec prints `[...]` for its key."""
-    head, _, tail = path.partition("[...]")
-    head = head.rstrip(".")
-    info = _unwrap(_unwrap(_type_at(kind, head)).value_type)
-    for key, entry in (lookup(data, head) or {}).items():
-        if isinstance(info, kinds.StructType):
-            if not _converts(entry, info.cls):
-                return join(head, key) + tail
-        elif not _fits(entry, info):
-            return join(head, key)
-    return head
-
-
-def _converts(entry: Any, kind: type) -> bool:
+def _refusal(value: Any, kind: Any) -> str:
+    """Return what msgspec says of a value that is not of this type."""
     try:
-        msgspec.convert(entry, kind, dec_hook=decode_unit, strict=True)
-    except msgspec.ValidationError:
-        return False
-    return True
+        msgspec.convert(value, kind, dec_hook=decode_unit, strict=True)
+    except msgspec.ValidationError as failure:
+        return str(failure)
+    return ""
 
 
-def _fits(entry: Any, info: Any) -> bool:
-    allowed = info.types if isinstance(info, kinds.UnionType) else (info,)
-    names = {type(item).__name__.removesuffix("Type").lower() for item in map(_unwrap, allowed)}
-    if "any" in names:
-        return True
-    actual = {bool: "bool", int: "int", float: "float", str: "str", list: "list"}
-    fits = actual.get(type(entry), "none" if entry is None else "dict") in names
-    return fits and any(_is_within(entry, item) for item in map(_unwrap, allowed))
+def _member(kind: Any, value: Any) -> Any:
+    """Return the type without what describes it; of a union, that of a mapping or list."""
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if get_origin(kind) in (Union, UnionType):
+        members = [_member(one, value) for one in get_args(kind)]
+        return next((one for one in members if _types(one, value)), kind)
+    return kind
 
 
-def _is_within(entry: Any, info: Any) -> bool:
-    """Whether a text has the form of a type; whether a number is in its range."""
-    if isinstance(entry, str):
-        pattern = getattr(info, "pattern", None)
-        return pattern is None or re.search(pattern, entry) is not None
-    if isinstance(entry, (int, float)) and not isinstance(entry, bool):
-        least, most = getattr(info, "ge", None), getattr(info, "le", None)
-        return (least is None or entry >= least) and (most is None or entry <= most)
-    return True
+def _types(kind: Any, value: Any) -> dict[Any, Any]:
+    """Return the types of the parts of a mapping or list, by their keys; of a struct all keys."""
+    if isinstance(value, dict) and _is_struct(kind):
+        return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    if isinstance(value, dict) and get_origin(kind) is dict:
+        return dict.fromkeys(value, get_args(kind)[1])
+    if isinstance(value, list) and get_origin(kind) in (list, tuple):
+        return dict.fromkeys(range(len(value)), get_args(kind)[0])
+    return {}
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def _unwrap(info: Any) -> Any:
@@ -189,19 +152,6 @@ def _unwrap(info: Any) -> Any:
     if isinstance(info, kinds.UnionType):
         inner = [item for item in info.types if not isinstance(item, kinds.NoneType)]
         return _unwrap(inner[0]) if len(inner) == 1 else info
-    return info
-
-
-def _type_at(kind: type, path: str) -> Any:
-    info: Any = kinds.type_info(kind)
-    for key in path.split(".") if path else []:
-        inner = _choice(_unwrap(info), "item_type" if key.isdigit() else "fields")
-        if isinstance(inner, kinds.StructType):
-            info = _fields_of(inner).get(key, inner)
-        elif isinstance(inner, kinds.DictType):
-            info = inner.value_type
-        elif hasattr(inner, "item_type"):
-            info = inner.item_type
     return info
 
 
