@@ -24,8 +24,6 @@ _INNER: dict[str, type[Value]] = {
 _TEXTS = ("name", "launcher", "partition", "account", "qos", "constraint")
 
 _SIZES = re.compile(r"\d{1,6}(?: ?, ?\d{1,6})+,?")
-# A number, also with the type of GPU; what else has digits was meant as several sizes.
-_NO_LIST = re.compile(r"[-+]?\d*|.*[A-Za-z].*", re.DOTALL)
 # Options of sbatch with the number of all nodes -> the key of a node.
 _OF_ALL_NODES = {"ntasks": "tasks_per_node", "gpus": "gpus_per_node"}
 
@@ -64,17 +62,12 @@ def option_override(key: str, text: str, option: str = "") -> Override:
     `option` is the name of the option, if it is not that of the key.
 
     Raises:
-        SpecError: a value that is not YAML, or neither a size nor a list of sizes.
+        SpecError: a value that is not YAML.
     """
     option = option or f"--{key.rpartition('.')[2].replace('_', '-')}"
     is_text = key in _TEXTS or key.startswith("directives.")
     value = text if is_text else value_of(text, option, SpecError)
     own = _OF_ALL_NODES.get(key, key)
-    if own in SIZE_AXES and not (_NO_LIST.fullmatch(text) or _SIZES.fullmatch(text)):
-        raise SpecError(
-            f"{option} {text}: neither a whole number nor several",
-            f"several sizes make a study: {option} 1,2,4",
-        )
     return Override(key=own, value=value, origin=option, of_all_nodes=own != key)
 
 
@@ -101,10 +94,6 @@ def check_key(key: str, where: str) -> None:
         SpecError: with the nearest key.
     """
     head, _, rest = full_key(key).partition(".")
-    if key == "resources":
-        raise SpecError(
-            f"{where}: name one key: resources.{', resources.'.join(keys_of(Resources))}"
-        )
     if key == "site":
         raise SpecError(
             f"{where}: the site of a run is no key of its job",
@@ -166,14 +155,6 @@ def _put(data: dict[str, Any], override: Override) -> None:
         target[last] = override.value
     else:
         raise SpecError(
-            f"{override.origin}: {'.'.join(parents)} {_extent(target)}",
+            f"{override.origin}: {'.'.join(parents)} has no part {last}",
             "hpctrain explain FILE prints its value",
         )
-
-
-def _extent(target: Any) -> str:
-    """Return why a value has no such part."""
-    if not isinstance(target, list):
-        return "is one value, which has no parts"
-    count = len(target)
-    return f"is a list of {count} item{'s' * (count != 1)}, from 0 on"

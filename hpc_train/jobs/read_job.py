@@ -7,13 +7,13 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from hpc_train.base.decode import decode
+from hpc_train.base.decode import decode, keys_of
 from hpc_train.base.errors import SpecError
 from hpc_train.base.slurm_options import directive_problem
 from hpc_train.base.units import Duration, slurm_memory, slurm_seconds
@@ -29,7 +29,7 @@ from hpc_train.base.variable_names_and_secrets import (
     why_not_empty,
 )
 from hpc_train.base.yamlfile import Document, lookup
-from hpc_train.jobs.job import JobSpec, SourcedJob
+from hpc_train.jobs.job import JobSpec, Resources, SourcedJob
 from hpc_train.jobs.override import Override, apply, check_key, full_key
 
 _GPUS = "resources.gpus_per_node"
@@ -38,6 +38,18 @@ _TYPE_AND_NUMBER = re.compile(
     r"(?:gres/)?(?!shard:|mps:|\d)(?:gpu(?=:|$):?)?(?:(?P<type>[A-Za-z][\w.-]{0,63}):)?"
     r"(?P<number>[0-9]{1,3})?"
 )
+# A word for a number of resources elsewhere -> the key of a job.
+_WORDS = {
+    "gpu": "gpus_per_node",
+    "gpus": "gpus_per_node",
+    "num_gpus": "gpus_per_node",
+    "num_nodes": "nodes",
+    "nnodes": "nodes",
+    "ntasks": "tasks_per_node",
+    "nproc_per_node": "tasks_per_node",
+    "memory": "mem",
+    "walltime": "time",
+}
 _MINUTES = re.compile(r"\d+(-\d+)?")
 # What torchrun reads as the number of its GPUs.
 _EACH_GPU = ("gpu", "auto", "cpu")
@@ -84,19 +96,29 @@ def build_job(
     _split_type(data, origins)
     _read_command(data, origins)
     _read_bare_words(data, origins)
-    try:
-        job = decode(data, JobSpec, origins, SpecError)
-    except SpecError:
-        # The common words of other programs are known; only looked for after an error.
-        from hpc_train.jobs.words_of_torchrun import check_other_words
-
-        check_other_words(data, origins)
-        raise
-    _check_text(job)
+    _refuse_other_words(data, origins)
+    job = decode(data, JobSpec, origins, SpecError)
     _check_directives(job)
     check_variables(job)
-    _check_image(job)
     return _with_paths(job, path)
+
+
+def _refuse_other_words(data: dict[str, Any], origins: Mapping[str, str]) -> None:
+    """Refuse keys that stand beside `resources`, or that have another name, with the job's own."""
+    resources = data.get("resources")
+    inner = resources if isinstance(resources, dict) else {}
+    for path, key, value in (
+        *((key, key, value) for key, value in data.items()),
+        *((f"resources.{key}", key, value) for key, value in inner.items() if key in _WORDS),
+    ):
+        word = str(key).replace("-", "_")
+        ours = word if word in keys_of(Resources) else _WORDS.get(word)
+        if ours:
+            place = Sourced(value=None, origins=origins).near(path)
+            each = "  # on each node" * ours.endswith("_per_node")
+            raise SpecError(
+                f"{place}: {path}: write resources.{ours}", f"resources: {{{ours}: {value}}}{each}"
+            )
 
 
 def _split_type(data: dict[str, Any], origins: dict[str, str]) -> None:
@@ -244,18 +266,6 @@ def is_program(word: str) -> bool:
     return bool(_STARTERS.fullmatch(word)) or any(os.access(path, os.X_OK) for path in paths)
 
 
-def _check_text(job: SourcedJob) -> None:
-    """Check for UTF-8: a script must be UTF-8, but the command line may contain other bytes."""
-    words = [("command", word) for word in job.value.command]
-    words += [("workdir", job.value.workdir or "")]
-    words += [("launcher_args", word) for word in job.value.launcher_args]
-    box = job.value.container
-    words += [("container", word) for word in (box.image, *box.mounts)] if box else []
-    for key, word in words:
-        if any("\ud800" <= letter <= "\udfff" for letter in word):
-            raise SpecError(f"{job.near(key)}: {word!r} is not UTF-8 text")
-
-
 def _check_directives(job: SourcedJob) -> None:
     for name, value in job.value.directives.items():
         problem = directive_problem(name, value)
@@ -264,38 +274,23 @@ def _check_directives(job: SourcedJob) -> None:
             raise SpecError(f"{place}: directives.{name}: {problem[0]}", problem[1])
 
 
-def _check_image(job: SourcedJob) -> None:
-    container = job.value.container
-    if container is not None and container.image.startswith("-"):
-        place = job.near("container.image")
-        raise SpecError(f"{place}: the image {container.image!r} would be parsed as an option")
-
-
 def _with_paths(job: SourcedJob, path: Path) -> SourcedJob:
     """Make paths absolute: those in a file are relative to its folder."""
-    import msgspec
-
     workdir = job.value.workdir
     secrets = {
         name: where if where == ENV else _absolute(path, where)
         for name, where in job.value.secrets.items()
     }
-    value = msgspec.structs.replace(
-        job.value, workdir=workdir and _absolute(path, workdir), secrets=secrets
-    )
+    value = replace(job.value, workdir=workdir and _absolute(path, workdir), secrets=secrets)
     if value.container is not None and value.container.image.startswith(("./", "../")):
         image = os.path.normpath(path.parent.absolute() / value.container.image)
-        container = msgspec.structs.replace(value.container, image=image)
-        value = msgspec.structs.replace(value, container=container)
+        container = replace(value.container, image=image)
+        value = replace(value, container=container)
     return Sourced(value=value, origins=job.origins)
 
 
 def _absolute(file: Path, name: str) -> str:
     return str((file.parent / os.path.expanduser(name)).absolute())  # noqa: PTH111 - no error without a home
-
-
-# MAX_ARG_STRLEN of Linux: one argument, or one variable with its name.
-_LONGEST = 128 * 1024 - 256
 
 
 def check_variables(job: SourcedJob) -> None:
@@ -348,12 +343,9 @@ def _check_secrets(job: SourcedJob) -> None:
 
 def _check_texts(job: SourcedJob) -> None:
     for key, text in _texts(job):
-        if key != "command" and len(text.encode()) >= _LONGEST:
-            raise SpecError(
-                f"{job.near(key)}: {key} has {len(text.encode())} bytes; Linux passes on fewer "
-                f"than {_LONGEST} in one text",
-                "write it into a file that the program reads",
-            )
+        # A script is UTF-8, but the command line may contain other bytes.
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise SpecError(f"{job.near(key)}: {text!r} is not UTF-8 text")
         found = secret_in(key, text)
         if found:
             message, name = found
@@ -370,6 +362,7 @@ def _texts(job: SourcedJob) -> Iterator[tuple[str, str]]:
         for number, text in enumerate(getattr(spec, key)):
             yield f"{key}.{number}", text
     yield "comment", spec.comment or ""
+    yield "workdir", spec.workdir or ""
     yield "container.image", spec.container.image if spec.container else ""
     # A flag and its value may be two items.
     yield "command", " ".join(spec.command)

@@ -10,8 +10,8 @@ from hpc_train.base.value import Sourced
 from hpc_train.base.yamlfile import read
 from hpc_train.jobs.job import JobSpec
 from hpc_train.jobs.override import Override
+from hpc_train.jobs.points_of_file import build_study
 from hpc_train.jobs.read_job import build_job
-from hpc_train.jobs.sizes_option import build_study
 from hpc_train.jobs.study import Study
 
 

@@ -128,9 +128,3 @@ def test_the_file_of_a_secret_is_relative_to_the_job(tmp_path: Path) -> None:
 def test_what_the_script_sets_itself_is_refused(tmp_path: Path, key: str, name: str) -> None:
     with pytest.raises(SpecError, match=rf":2: {key}\.{name}: the script or bash sets {name}"):
         load_job(job_file(tmp_path, f"command: [a]\n{key}: {{{name}: env}}\n"), [])
-
-
-def test_an_image_is_no_option(tmp_path: Path) -> None:
-    text = "command: [a]\ncontainer: {image: --bind=/x}\n"
-    with pytest.raises(SpecError, match="would be parsed as an option"):
-        load_job(job_file(tmp_path, text), [])
