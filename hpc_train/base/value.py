@@ -8,36 +8,13 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from hpc_train.base.errors import nearest
 from hpc_train.base.units import Duration, Memory
 
-# NCCL's names of the distance between GPU and NIC; older versions used numbers.
-DISTANCES = ("LOC", "PIX", "PXB", "PHB", "SYS")
 _SHORT = r"\d{1,9}(?:\.\d{1,9}){0,3}"
 _NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}")
 _VERSION = re.compile(rf"{_NUMBERS.pattern}(?:\.?[-+a-z][-+.A-Za-z0-9]*)?")
 _BOUND = re.compile(rf"^(?P<sign>>=|<=|>|<|)\s*(?P<number>{_SHORT})")
 Parts = tuple[int, ...]
-
-
-class GdrLevel(str):
-    """Largest distance of a NIC from a GPU that it reads directly, as NCCL's name."""
-
-    @classmethod
-    def parse(cls, raw: object) -> GdrLevel:
-        """Read one of `DISTANCES`.
-
-        Raises:
-            ValueError: another name, or a number, whose meaning differs between NCCL's versions.
-        """
-        if raw in DISTANCES:
-            return cls(raw)
-        text = str(raw)
-        hint = nearest(text, DISTANCES)
-        if re.fullmatch(r"\d{1,9}", text):
-            word = DISTANCES[min(int(text), len(DISTANCES) - 1)]
-            hint = f", and the numbers have changed their meaning; write {word!r}"
-        raise ValueError(f"{raw!r} is none of NCCL's names {', '.join(DISTANCES)}{hint}")
 
 
 class Version(str):
@@ -130,7 +107,7 @@ def at_least(release: str | None, lowest: str) -> bool:
 
 
 T = TypeVar("T")
-_UNITS = (Duration, Memory, GdrLevel, Version, VersionBounds, NodeBounds)
+_UNITS = (Duration, Memory, Version, VersionBounds, NodeBounds)
 
 
 def doc(text: str) -> msgspec.Meta:

@@ -125,8 +125,7 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
     from hpc_train.diagnosis.diagnose_runs import causes
     from hpc_train.runs.nodes import slow_ranks
-    from hpc_train.runs.restart_table import HEADS as RESTART_HEADS, rows as restart_rows
-    from hpc_train.runs.run_table import HEADS, counts, rows
+    from hpc_train.runs.run_table import HEADS, RESTART_HEADS, counts, restart_rows, rows
 
     click.echo(counts(runs, missing))
     echo_table(HEADS, rows(runs, missing, causes(runs)))

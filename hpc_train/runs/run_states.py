@@ -21,11 +21,10 @@ from hpc_train.base.value import Value
 from hpc_train.jobs.job import RESUBMIT
 from hpc_train.runs.executor import Executor
 from hpc_train.runs.expected_runs import missing_runs
-from hpc_train.runs.json_files import read_json, read_submission
 from hpc_train.runs.nodes import NodeFault, bad_nodes, node_faults
-from hpc_train.runs.restart_table import signal_of
 from hpc_train.runs.run import Failure, JobReport, JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_folders import find, homes, is_run, read_run, run_folders
+from hpc_train.runs.run_table import signal_of
 from hpc_train.runs.submission_file import write as write_submission
 from hpc_train.sites.batch_system import find_batch_system
 
@@ -50,8 +49,7 @@ def runs_of(paths: Sequence[Path]) -> dict[Path, tuple[Run, ...]]:
 def read_runs(path: Path, known: Mapping[RunFolder, Run] | None = None) -> list[Run]:
     """Read the files of the runs below a folder, or of a run folder.
 
-    Runs in `known` with a final state are not read again, nor are known manifests, which never
-    change.
+    Runs in `known` with a final state are not read again.
     """
     folders = (RunFolder(path=path),) if is_run(path) else run_folders(path)
     previous = known or {}
@@ -59,21 +57,8 @@ def read_runs(path: Path, known: Mapping[RunFolder, Run] | None = None) -> list[
 
 
 def _read(run: RunFolder, known: Run | None) -> Run:
-    if known is None or known.problem:
-        return read_run(run)
-    return known if is_settled(known.status, known.submission) else _read_again(known)
-
-
-def _read_again(item: Run) -> Run:
-    """Read only the files that change; if one is damaged, read all files to report it."""
-    run = item.folder
-    try:
-        submission = read_submission(run.submission) if is_there(run.submission) else None
-        status = read_json(run.status, JobStatus) if is_there(run.status) else None
-    except StoreError:
-        return read_run(run)
-    logged = item.logged or is_there(run.logs / "job.out")
-    return msgspec.structs.replace(item, submission=submission, status=status, logged=logged)
+    settled = known and not known.problem and is_settled(known.status, known.submission)
+    return known if known and settled else read_run(run)
 
 
 def query_executors(files: Sequence[Run]) -> Mapping[RunFolder, JobReport]:

@@ -1,15 +1,16 @@
-"""Runs as rows of a table or of JSON."""
+"""Runs, and the starts of a run, as rows of a table or of JSON."""
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hpc_train.runs.restart_table import json_rows, restarted
-from hpc_train.runs.run import JobState, JobStatus, Run, RunName
+from hpc_train.jobs.job import RESUBMIT
+from hpc_train.runs.run import JobStart, JobState, JobStatus, Run, RunName
 from hpc_train.sites.batch_system import find_batch_system
 
 HEADS = ("run", "state", "job", "nodes", "time", "problem")
@@ -80,7 +81,7 @@ def row(run: Run, causes: Mapping[str, str] | None = None) -> dict[str, Any]:
         "exit_code": times.exit_code if times else None,
         "restart_count": times.restart_count if times else None,
         "earlier_start": _start(run.earlier) if run.earlier else None,
-        "restarts": json_rows(run.starts),
+        "restarts": json_restarts(run.starts),
     }
 
 
@@ -144,3 +145,98 @@ def _seconds(run: Run) -> str:
     if times.ended is not None:
         return f"{times.ended - times.started:.1f} s"
     return f"{time.time() - times.started:.0f} s …" if run.state is JobState.RUNNING else "--"
+
+
+# The starts of a job that was queued again.
+
+RESTART_HEADS = ("start", "nodes", "time", "waited", "saved step", "steps lost", "end")
+# A shell adds it to the number of the signal that ended a program (POSIX, 2.8.2).
+_SIGNALLED = 128
+_SENT = {
+    "SIGTERM": ", as Slurm sends it when it preempts or requeues a job",
+    "SIGUSR1": ", with which the job asks ranks to stop, before they listened",
+}
+
+
+def restarted(starts: Sequence[JobStart]) -> str:
+    """Return `restarted 2 times (last: exit code 75, ...), 14 steps lost`; empty without one."""
+    if not starts:
+        return ""
+    count = max(start.restart for start in starts)
+    again = [start for start in starts if start.restart < count or start.requeued]
+    if not again:
+        return ""
+    often = "restarted once" if len(again) == 1 else f"restarted {len(again)} times"
+    known = [start.steps_lost for start in again if start.steps_lost is not None]
+    least = "at least " if len(known) < len(again) else ""
+    lost = f"{least}{sum(known)} steps lost" if known else "steps lost unknown"
+    return f"{often} ({end_of(again[-1])}), {lost}"
+
+
+def restart_rows(starts: Sequence[JobStart]) -> list[tuple[str, ...]]:
+    """Return a row for each start that ended."""
+    return [
+        (
+            str(start.restart),
+            start.nodes,
+            "--" if start.ended is None else f"{start.ended - start.started:.1f} s",
+            "--" if waited is None else f"{waited:.1f} s",
+            str(start.step),
+            "--" if start.steps_lost is None else str(start.steps_lost),
+            end_of(start),
+        )
+        for start in starts
+        for waited in (waited_s(starts, start),)
+    ]
+
+
+def json_restarts(starts: Sequence[JobStart]) -> list[dict[str, Any]]:
+    """Return the rows of `status --json`."""
+    return [
+        {
+            "restart": start.restart,
+            "nodes": start.nodes,
+            "started": start.started,
+            "ended": start.ended,
+            "exit_code": start.exit_code,
+            "waited_s": waited_s(starts, start),
+            "step": start.step,
+            "steps_lost": start.steps_lost,
+            "reason": end_of(start),
+        }
+        for start in starts
+    ]
+
+
+def waited_s(starts: Sequence[JobStart], start: JobStart) -> float | None:
+    """Return the seconds between the end of the start before and this one, if both are known."""
+    before = [one for one in starts if one.restart == start.restart - 1]
+    if not before or before[-1].ended is None:
+        return None
+    return start.started - before[-1].ended
+
+
+def end_of(start: JobStart) -> str:
+    """Return what ended a start, and whether its last checkpoint could not be loaded."""
+    saved = "checkpoint saved on request" if start.saved_on_request else ""
+    if start.ended is None or start.exit_code is None:
+        reason = "no end recorded: node lost, or script killed"
+    elif start.preempted:
+        reason = "preempted" + f", {saved}" * bool(saved)
+    elif start.by_slurm:
+        reason = "ended by Slurm: preempted, requeued or cancelled"
+    elif start.exit_code == RESUBMIT:
+        reason = saved or "exit code 75, without a checkpoint"
+    else:
+        reason = f"exit code {start.exit_code}{signal_of(start.exit_code)}"
+    lost = "" if start.damaged is None else f"; checkpoint of step {start.damaged} not loaded"
+    return reason + lost
+
+
+def signal_of(code: int) -> str:
+    """Return ` (SIGKILL)` of an exit code above 128; empty if it is that of no signal."""
+    try:
+        name = signal.Signals(code - _SIGNALLED).name
+    except ValueError:
+        return ""
+    return f" ({name}{_SENT.get(name, '')})"

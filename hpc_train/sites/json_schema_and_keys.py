@@ -12,8 +12,6 @@ from msgspec import inspect as kinds
 
 from hpc_train.base.units import Duration, Memory
 from hpc_train.base.value import (
-    DISTANCES,
-    GdrLevel,
     NodeBounds,
     Version,
     VersionBounds,
@@ -60,8 +58,6 @@ def json_schema(kind: FileKind) -> bytes:
 
 
 def _unit_schema(kind: type) -> dict[str, Any]:
-    if kind is GdrLevel:
-        return {"enum": list(DISTANCES)}
     examples = {
         Duration: ["1h30m", "01:30:00"],
         Memory: ["480G", "4000M"],
@@ -79,7 +75,6 @@ _WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true
 _UNITS = {
     "Duration": "duration",
     "Memory": "size",
-    "GdrLevel": "LOC, PIX, PXB, PHB, SYS",
     "Version": "version in quotes",
     "VersionBounds": '">=2.21,<2.30"',
     "NodeBounds": '1, ">1", ">=2,<16"',

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import GdrLevel, NodeBounds, Value, Version, VersionBounds, doc, within
+from hpc_train.base.value import NodeBounds, Value, Version, VersionBounds, doc, within
 from hpc_train.base.variable_names_and_secrets import Variable
 from hpc_train.jobs.job import Count, Gpus, LauncherName, Module, Nodes, OneWord
 
@@ -43,9 +43,10 @@ class Network(Value, frozen=True, kw_only=True):
         tuple[Interface, ...], doc("Interfaces that NCCL must not use, by prefix.")
     ] = ()
     hcas: Annotated[tuple[Hca, ...], doc("Host adapters for the ranks' data.")] = ()
-    gdr_level: Annotated[GdrLevel | None, doc("NCCL_NET_GDR_LEVEL: LOC, PIX, PXB, PHB or SYS.")] = (
-        None
-    )
+    gdr_level: Annotated[
+        Literal["LOC", "PIX", "PXB", "PHB", "SYS"] | None,
+        doc("NCCL_NET_GDR_LEVEL: LOC, PIX, PXB, PHB or SYS."),
+    ] = None
     gid_index: Annotated[Byte | None, doc("NCCL_IB_GID_INDEX for NCCL below 2.21 on RoCE.")] = None
     traffic_class: Annotated[Byte | None, doc("NCCL_IB_TC on RoCE.")] = None
     alt_read: Annotated[

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hpc_train.runs.restart_table import json_rows, restarted, rows, signal_of
 from hpc_train.runs.run import JobStart
+from hpc_train.runs.run_table import json_restarts, restart_rows, restarted, signal_of
 
 SAVED = JobStart(
     restart=0,
@@ -54,7 +54,7 @@ def test_the_steps_of_a_start_without_events_are_unknown() -> None:
 
 
 def test_a_row_for_each_start() -> None:
-    assert rows((SAVED, LOST, DONE)) == [
+    assert restart_rows((SAVED, LOST, DONE)) == [
         ("0", "n1", "10.0 s", "--", "40", "0", "checkpoint saved on request"),
         ("1", "n2", "--", "120.0 s", "40", "14", "no end recorded: node lost, or script killed"),
         ("2", "n3", "10.5 s", "--", "40", "0", "exit code 0"),
@@ -62,7 +62,7 @@ def test_a_row_for_each_start() -> None:
 
 
 def test_json_has_what_a_program_needs() -> None:
-    (first, second, _) = json_rows((SAVED, LOST, DONE))
+    (first, second, _) = json_restarts((SAVED, LOST, DONE))
     assert (first["exit_code"], first["steps_lost"], first["waited_s"]) == (75, 0, None)
     assert (second["ended"], second["steps_lost"], second["waited_s"]) == (None, 14, 120.0)
 
