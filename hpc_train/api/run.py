@@ -39,9 +39,9 @@ class RunStatesOfFolder:
     A scheduler is queried as `hpctrain status --watch` queries it.
     """
 
-    def __init__(self, folder: Path, *, just_submitted: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._watch = Watch(folder, just_submitted=just_submitted)
+        self._watch = Watch(folder)
         self._runs: tuple[Run, ...] = ()
         self._read_at: float | None = None
 

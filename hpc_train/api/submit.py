@@ -97,7 +97,7 @@ def _submitted(
     prepared: Prepared, done: Submitted, notices: tuple[str, ...]
 ) -> SubmittedRun | SubmittedStudy:
     if prepared.study is not None:
-        states = RunStatesOfFolder(done.home, just_submitted=True)
+        states = RunStatesOfFolder(done.home)
         return SubmittedStudy(done.home, states, notices)
     folder = done.new[0].path
-    return SubmittedRun(folder, RunStatesOfFolder(folder, just_submitted=True), notices)
+    return SubmittedRun(folder, RunStatesOfFolder(folder), notices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from hpc_train.base.value import Value
@@ -126,6 +126,19 @@ _KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "!"
 _REDIRECT = re.compile(r"\d{0,10}(?:&>>|&>|<<<|<<-|<<|<>|>>|>\||[<>]&|[<>])")
 _OPERATOR = re.compile(r"\n|&&|\|\||;;&|;;|;&|\|&|[;&|()]")
 _BLANKS = re.compile(r"[ \t\r]*(?:(?:\\\n|#.*(?!.))[ \t\r]*)*")
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_PLAIN_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*|0)|[1-9@*#?$!-])")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>]+")
+_PLAIN_QUOTED = re.compile(r"[^\\\"$`]+")
+_PLAIN_IN_BRACES = re.compile(r"[^\\'\"$`}]+")
+_PLAIN_IN_BACKTICKS = re.compile(r"[^\\`]+")
+_BALANCED = re.compile(r"(?:[^()'\"\\]+|\\.)+", re.DOTALL)
+_SINGLE = re.compile(r"[^']*")
+# In $'…' a backslash keeps a quote from being the end.
+_ESCAPED = re.compile(r"(?:[^'\\]+|\\.)*", re.DOTALL)
+_IN_BRACES = re.compile(r"\$\{[#!]?([A-Za-z_]\w*|0)")
+_ENDS = frozenset(" \t\r\n;&|()<>")
 _DEEPEST = 30
 
 
@@ -164,6 +177,9 @@ class _Reader:
         self._pending: list[tuple[str, str, bool, int]] = []
         self._open: list[str] = []
         self._pattern = False
+        self._text: list[str] = []
+        self._expanded: list[str] = []
+        self._held: list[str] = []
 
     def read(self) -> bool:
         """Read to the end, or behind an unmatched `)`; return whether there was one."""
@@ -227,18 +243,13 @@ class _Reader:
             quoted = target.raw != target.text
             self._pending.append((operator, target.text, quoted, target.line))
 
-    def _word(self) -> Word:
-        return WordReader(self.cursor, self._substitution, self._nested).read()
-
-    def _substitution(self) -> None:
-        line = self.cursor.line
-        opening = self.cursor.text[self.cursor.at - 2 : self.cursor.at]
-        if self.depth < _DEEPEST and not self._inner(self.cursor):
-            self.cursor.close(")", opening, line)
-
-    def _nested(self, text: str, line: int) -> None:
-        if self.depth < _DEEPEST:
-            self._inner(Cursor(text, line, self.cursor.unclosed))
+    def _commands(self) -> None:
+        """Take `$(…)`, `<(…)` or `>(…)`, and read the commands in it."""
+        cursor, start, line = self.cursor, self.cursor.at, self.cursor.line
+        opening = cursor.take(2)
+        if self.depth < _DEEPEST and not self._inner(cursor):
+            cursor.close(")", opening, line)
+        self._text.append(cursor.text[start : cursor.at])
 
     def _inner(self, cursor: Cursor) -> bool:
         inner = _Reader(cursor, self.depth + 1, "substitution")
@@ -288,69 +299,35 @@ class _Reader:
             self.documents.append(document)
         self._pending = []
 
-
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
-_PLAIN_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*|0)|[1-9@*#?$!-])")
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-_PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>]+")
-_PLAIN_QUOTED = re.compile(r"[^\\\"$`]+")
-_PLAIN_IN_BRACES = re.compile(r"[^\\'\"$`}]+")
-_PLAIN_IN_BACKTICKS = re.compile(r"[^\\`]+")
-_BALANCED = re.compile(r"(?:[^()'\"\\]+|\\.)+", re.DOTALL)
-_SINGLE = re.compile(r"[^']*")
-# In $'…' a backslash keeps a quote from being the end.
-_ESCAPED = re.compile(r"(?:[^'\\]+|\\.)*", re.DOTALL)
-_ENDS = frozenset(" \t\r\n;&|()<>")
-
-
-class WordReader:
-    """Reads a word from a cursor; commands inside it are read by `substitution` and `nested`.
-
-    `substitution` reads on from behind `$(` to behind its `)`; `nested` reads a text of its own.
-    """
-
-    def __init__(
-        self,
-        cursor: Cursor,
-        substitution: Callable[[], None],
-        nested: Callable[[str, int], None],
-        *,
-        arrays: bool = True,
-    ) -> None:
-        self._cursor = cursor
-        self._substitution = substitution
-        self._nested = nested
-        self._arrays = arrays
-        self._text: list[str] = []
-        self._expanded: list[str] = []
-        self._held: list[str] = []
-
-    def read(self) -> Word:
+    def _word(self, *, arrays: bool = True) -> Word:
         """Return the word that begins here; it takes at least one character."""
-        cursor = self._cursor
+        cursor, outer = self.cursor, (self._text, self._expanded, self._held)
+        self._text, self._expanded, self._held = [], [], []
+        text, expanded, held = self._text, self._expanded, self._held
         start, line = cursor.at, cursor.line
         items: tuple[Word, ...] = ()
         if cursor.sees("(("):
-            self._arithmetic("((")
+            self._parentheses("((")
         elif cursor.sees("<(", ">("):
             self._commands()
         while cursor.left and cursor.next not in _ENDS:
             self._part()
-            if cursor.next == "(" and self._arrays and ASSIGNMENT.fullmatch("".join(self._text)):
+            if cursor.next == "(" and arrays and ASSIGNMENT.fullmatch("".join(text)):
                 items = self._items()
         if cursor.at == start:
-            self._text.append(cursor.take())
+            text.append(cursor.take())
+        self._text, self._expanded, self._held = outer
         return Word(
             raw=cursor.text[start : cursor.at],
-            text="".join(self._text),
+            text="".join(text),
             line=line,
-            expanded=tuple(self._expanded),
-            held=tuple(self._held),
+            expanded=tuple(expanded),
+            held=tuple(held),
             items=items,
         )
 
     def _part(self) -> None:
-        cursor = self._cursor
+        cursor = self.cursor
         plain = cursor.match(_PLAIN)
         if plain:
             self._text.append(cursor.take(len(plain[0])))
@@ -368,15 +345,15 @@ class WordReader:
             self._expansion()
 
     def _escape(self) -> None:
-        self._cursor.take()
-        if self._cursor.next == "$":
-            held = self._cursor.match(_VARIABLE)
+        self.cursor.take()
+        if self.cursor.next == "$":
+            held = self.cursor.match(_VARIABLE)
             self._held += [held[1]] if held else []
-        escaped = self._cursor.take()
+        escaped = self.cursor.take()
         self._text.append("" if escaped == "\n" else escaped)
 
     def _single(self, opening: str, inner: re.Pattern[str]) -> None:
-        cursor = self._cursor
+        cursor = self.cursor
         line = cursor.line
         cursor.take(len(opening))
         text = cursor.take_match(inner)
@@ -385,7 +362,7 @@ class WordReader:
         self._held += _VARIABLE.findall(text)
 
     def _double(self) -> None:
-        cursor = self._cursor
+        cursor = self.cursor
         line = cursor.line
         cursor.take()
         while cursor.left and cursor.next != '"':
@@ -402,12 +379,12 @@ class WordReader:
 
     def _expansion(self) -> None:
         """Take an expansion that begins with `$` or a backtick, without expanding it."""
-        cursor = self._cursor
+        cursor = self.cursor
         start, line = cursor.at, cursor.line
         plain = cursor.match(_PLAIN_VARIABLE)
         if cursor.sees("$(("):
             cursor.take()
-            self._arithmetic("$((")
+            self._parentheses("$((")
             return
         if cursor.sees("$("):
             self._commands()
@@ -415,7 +392,9 @@ class WordReader:
         if cursor.sees("${"):
             self._braces()
         elif cursor.next == "`":
-            self._nested(_in_backticks(cursor), line)
+            inner = Cursor(_in_backticks(cursor), line, cursor.unclosed)
+            if self.depth < _DEEPEST:
+                self._inner(inner)
         elif plain:
             self._expanded += [plain[1]] if plain[1] else []
             cursor.take(len(plain[0]))
@@ -423,33 +402,20 @@ class WordReader:
             cursor.take()
         self._text.append(cursor.text[start : cursor.at])
 
-    def _commands(self) -> None:
-        """Take `$(…)`, `<(…)` or `>(…)`, and read the commands in it."""
-        cursor = self._cursor
-        start = cursor.at
-        cursor.take(2)
-        self._substitution()
-        self._text.append(cursor.text[start : cursor.at])
-
     def _braces(self) -> None:
         """Take `${…}`; quotes and further expansions in it have ends of their own."""
-        cursor = self._cursor
-        start, line = cursor.at, cursor.line
-        kept = len(self._text)
+        cursor, line, kept = self.cursor, self.cursor.line, len(self._text)
+        start, open_ = cursor.at, ["}"]
         cursor.take(2)
-        open_ = ["}"]
         while cursor.left and open_:
             if cursor.take_match(_PLAIN_IN_BRACES):
                 continue
             if cursor.next == open_[-1]:
                 open_.pop()
                 cursor.take()
-            elif cursor.sees("${"):
-                open_.append("}")
-                cursor.take(2)
-            elif cursor.next == '"':
-                open_.append('"')
-                cursor.take()
+            elif cursor.sees("${", '"'):
+                open_.append("}" if cursor.next == "$" else '"')
+                cursor.take(2 if cursor.next == "$" else 1)
             elif cursor.next == "'" and open_[-1] == "}":
                 self._single("'", _SINGLE)
             elif cursor.sees("$(", "`"):
@@ -460,13 +426,13 @@ class WordReader:
             cursor.close(open_[-1], "${", line)
         del self._text[kept:]
         taken = cursor.text[start : cursor.at]
-        first = re.match(r"\$\{[#!]?([A-Za-z_]\w*|0)", taken)
+        first = _IN_BRACES.match(taken)
         self._expanded += [first[1]] if first else []
         self._expanded += _VARIABLE.findall(taken[2:])
 
-    def _arithmetic(self, opening: str) -> None:
+    def _parentheses(self, opening: str) -> None:
         """Take balanced parentheses as they are."""
-        cursor = self._cursor
+        cursor = self.cursor
         start, line = cursor.at, cursor.line
         depth = 0
         while cursor.left:
@@ -486,7 +452,7 @@ class WordReader:
 
     def _items(self) -> tuple[Word, ...]:
         """Take the words of `NAME=( … )`."""
-        cursor = self._cursor
+        cursor = self.cursor
         line = cursor.line
         cursor.take()
         items: list[Word] = []
@@ -496,8 +462,7 @@ class WordReader:
             elif cursor.next == "#":
                 cursor.take_to("\n")
             else:
-                reader = WordReader(cursor, self._substitution, self._nested, arrays=False)
-                items.append(reader.read())
+                items.append(self._word(arrays=False))
         cursor.close(")", "=(", line)
         return tuple(items)
 

@@ -38,7 +38,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
     states = dict(known)
     on_terminal = sys.stderr.isatty()
     progress = RunProgress(SHOWN_S if on_terminal else PRINTED_S)
-    watch = Watch(home, just_submitted=True)
+    watch = Watch(home)
     try:
         with _progress_bar(len(run_ids)) as show:
             is_first = True

@@ -38,7 +38,7 @@ from hpc_train.logs.record import (
     heading,
     plain_name,
 )
-from hpc_train.runs.expected_runs import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.runs.expected_runs import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy
 from hpc_train.runs.run import JobState
 
 # As a log reader calls a loss that is NaN.
@@ -129,7 +129,7 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
         counts[key] += 1
         runs[number] = msgspec.structs.replace(run, axes=axes, repetition=counts[key])
     stem = sheet_of(tables[0].path)[0].stem
-    study = undeclared(stem, tuple(runs), Warmup(steps=0), tuple(notes))
+    study = ExpectedStudy(name=stem, runs=tuple(runs), warmup=Warmup(steps=0), notes=tuple(notes))
     read = f"reading {', '.join(assumed)}" if assumed else ""
     return msgspec.structs.replace(study, scaling=scaling, assumed=read), records
 

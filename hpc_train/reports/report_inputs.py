@@ -33,7 +33,7 @@ from hpc_train.nccl.transport import NetworkOf, run_transport, site_network, tra
 from hpc_train.reports.read_report_options import without
 from hpc_train.reports.study_runs import study_runs
 from hpc_train.runs.conditions import conditions_of
-from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
 from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.run import JobState, Manifest, Run
 from hpc_train.runs.run_folders import homes, is_run, run_folders
@@ -476,7 +476,7 @@ def _study(
         )
         for number, run in enumerate(ranks, start=1)
     )
-    return undeclared(name, expected, _FIRST)
+    return ExpectedStudy(name=name, runs=expected, warmup=_FIRST)
 
 
 def _problem(metrics: AbstractSet[str]) -> str:

@@ -85,10 +85,10 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
 
     name: str
     runs: Sequence[ExpectedRun]
-    baseline: dict[str, Any]
-    scaling: Scaling | None
-    warmup: Warmup
-    gates: Gates
+    baseline: dict[str, Any] = {}
+    scaling: Scaling | None = None
+    warmup: Warmup = Warmup()
+    gates: Gates = Gates()
     notes: tuple[str, ...] = ()
     allow_mixed: tuple[str, ...] = ()
     batch: float | None = None
@@ -101,24 +101,6 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     def unfinished(self) -> tuple[ExpectedRun, ...]:
         """Return the runs that are pending or running, with which a report is partial."""
         return tuple(run for run in self.runs if run.state in _UNFINISHED)
-
-
-def undeclared(
-    name: str,
-    runs: Sequence[ExpectedRun],
-    warmup: Warmup | None = None,
-    notes: tuple[str, ...] = (),
-) -> ExpectedStudy:
-    """Return a study without declarations."""
-    return ExpectedStudy(
-        name=name,
-        runs=runs,
-        baseline={},
-        scaling=None,
-        warmup=warmup or Warmup(),
-        gates=Gates(),
-        notes=notes,
-    )
 
 
 def latest_attempts(runs: Sequence[Run]) -> dict[str, tuple[int, Run]]:
@@ -253,7 +235,7 @@ def single_jobs(home: Path, runs: Sequence[Run], problem_of: Callable[[Run], str
                 **_of_job(run),
             )
         )
-    return undeclared(home.name, tuple(expected))
+    return ExpectedStudy(name=home.name, runs=tuple(expected))
 
 
 def without_copies(runs: Sequence[Run]) -> tuple[tuple[Run, ...], tuple[str, ...]]:

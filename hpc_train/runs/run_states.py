@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
-import msgspec
+from msgspec.structs import replace
 
 from hpc_train.base.decode import load_data
 from hpc_train.base.errors import StoreError
@@ -93,18 +93,16 @@ def _combine(item: Run, report: JobReport | None) -> Run:
         updated = item.submission
         # Information that the scheduler removes later: the job id and the final state.
         if report.job and not updated.answered:
-            updated = msgspec.structs.replace(updated, native_id=report.job)
+            updated = replace(updated, native_id=report.job)
         if report.state.finished and report.job:
-            updated = msgspec.structs.replace(updated, state=report.state, reason=report.reason)
+            updated = replace(updated, state=report.state, reason=report.reason)
         if updated != item.submission and is_own(item.folder.path):
             with suppress(StoreError):
                 write_submission(item.folder, updated)
-        item = msgspec.structs.replace(item, submission=updated)
+        item = replace(item, submission=updated)
     return run_of(item, report)
 
 
-# Clocks of the nodes and of this machine may differ by so much [s].
-_CLOCKS_S = 60.0
 _FIRST_S = 2.0
 # Minimum ratio of the pause to the duration of reading.
 _REST = 4
@@ -139,21 +137,18 @@ def faults_of_nodes(
 class Watch:
     """Returns the state of runs, with limited queries of the scheduler.
 
-    A scheduler is queried at once or, if the runs were `just_submitted`, after 2 s; then the
-    interval doubles, up to that of its site profile. In between, the last answer and the files of
-    the runs are used.
+    A scheduler is queried at once and after 2 s; then the interval doubles, up to that of its site
+    profile. In between, the last answer and the files of the runs are used.
     """
 
-    def __init__(
-        self, path: Path, *, just_submitted: bool = False, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._path = path
         self._clock = clock
-        self._answers: Mapping[RunFolder, JobReport] | None = None
+        self._answers: Mapping[RunFolder, JobReport] = {}
         self._known: Mapping[RunFolder, Run] = {}
         self._read_s = 0.0
-        self._started = self._queried = clock()
-        self._pause_s = _FIRST_S if just_submitted else 0.0
+        self._queried = clock()
+        self._pause_s = 0.0
 
     def runs(self) -> tuple[Run, ...]:
         """Return the current state of the runs below the path."""
@@ -178,29 +173,10 @@ class Watch:
             self._answers = query_executors(files)
             self._queried = now
             self._pause_s = max(_FIRST_S, 2 * self._pause_s)
-        return combine(files, self._job_reports(files))
-
-    def _job_reports(self, files: Sequence[Run]) -> dict[RunFolder, JobReport]:
-        if self._answers is None:
-            since = self._started - _CLOCKS_S
-            return {
-                item.folder: JobReport(
-                    state=JobState.PENDING if item.status is None else JobState.RUNNING
-                )
-                for item in files
-                if item.submission is not None
-                and item.submission.state is None
-                # One that failed just now may be requeued.
-                and not (
-                    (status := item.status)
-                    and status.ended is not None
-                    and (status.exit_code == 0 or status.ended < since)
-                )
-            }
-        return {
-            run: msgspec.structs.replace(answer, queried=self._queried)
-            for run, answer in self._answers.items()
-        }
+        answers = self._answers.items()
+        return combine(
+            files, {run: replace(answer, queried=self._queried) for run, answer in answers}
+        )
 
 
 def _poll_s(files: Sequence[Run]) -> float:
@@ -315,20 +291,18 @@ def nested_report(
     name = f"its allocation, job {allocation.job}," if allocation.job else "its allocation"
     if has_ended(status) and allocation.state is not JobState.PENDING:
         reason = f"{name} ended while it was running"
-        return msgspec.structs.replace(allocation, reason=reason) if ended and cut_off else None
+        return replace(allocation, reason=reason) if ended and cut_off else None
     if status is not None:
         return allocation
     if allocation.state is JobState.RUNNING:
         reason = f"it waits for earlier runs in the allocation, job {allocation.job}"
-        return msgspec.structs.replace(
-            allocation, state=JobState.PENDING, reason=reason, start=None
-        )
+        return replace(allocation, state=JobState.PENDING, reason=reason, start=None)
     if not ended:
         return allocation
     message = f"{name} ended ({allocation.state.value}) before it started"
     reason = ": ".join(filter(None, (message, allocation.reason)))
     state = JobState.FAILED if allocation.state is JobState.FAILED else JobState.LOST
-    return msgspec.structs.replace(allocation, state=state, reason=reason)
+    return replace(allocation, state=state, reason=reason)
 
 
 def decide(
@@ -414,15 +388,13 @@ def run_of(files: Run, report: JobReport | None) -> Run:
         # later start. Only the accounting knows more, and not every cluster has one.
         reason = "; ".join(filter(None, (_end_of(earlier), report.reason)))
         if not report.history:
-            report = msgspec.structs.replace(report, reason=reason, history=True)
+            report = replace(report, reason=reason, history=True)
     plan = files.manifest.plan if files.manifest else None
     limit = plan.time_s if plan and plan.nested else None
     state = decide(report, files.status, files.submission, limit)
     problem = _not_shared(state, files) or _no_space(state, files)
     problem = files.problem or problem or _problem(state, files.submission, status, report)
-    return msgspec.structs.replace(
-        files, state=state, problem=problem, job_report=report, earlier=earlier
-    )
+    return replace(files, state=state, problem=problem, job_report=report, earlier=earlier)
 
 
 def _not_shared(state: JobState, files: Run) -> str:

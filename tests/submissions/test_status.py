@@ -19,7 +19,7 @@ from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.runs.run import JobState, Run, RunFolder
 from hpc_train.runs.run_queue import FOLDER, Queue, take
 from hpc_train.runs.run_states import Watch, cancel, runs_below
-from hpc_train.runs.submission_file import mark, write
+from hpc_train.runs.submission_file import write
 from hpc_train.slurm import executor
 from hpc_train.slurm.job_states import FIELD, RECORD
 from hpc_train.submissions.submit import submit
@@ -63,58 +63,17 @@ def asked_after(slurm: FakeSlurm, watch: Watch, clock: Clock, seconds: int) -> l
     return moments
 
 
-def test_what_was_just_submitted_is_left_in_peace_first(slurm: FakeSlurm, clock: Clock) -> None:
+def test_each_pause_is_twice_as_long(slurm: FakeSlurm, clock: Clock) -> None:
     home = submit(job(), RESULTS, []).home
-    watch = Watch(home, just_submitted=True, clock=clock)
+    watch = Watch(home, clock=clock)
     # Each pause is twice as long, and none is longer than the site's interval of 30 s.
-    assert asked_after(slurm, watch, clock, 95) == [2, 6, 14, 30, 60, 90]
-
-
-def test_before_the_first_question_the_files_speak(slurm: FakeSlurm, clock: Clock) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    watch = Watch(run.path, just_submitted=True, clock=clock)
-    assert only(watch).state is JobState.PENDING
-    says(run, started=NOW + 1)
-    assert only(watch).state is JobState.RUNNING
-    says(run, started=NOW + 1, ended=NOW + 2, exit_code=0)
-    assert only(watch).state is JobState.COMPLETED
-    assert slurm.calls("squeue") == []
-
-
-def test_a_failure_counts_when_the_scheduler_has_let_go(slurm: FakeSlurm, clock: Clock) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    watch = Watch(run.path, just_submitted=True, clock=clock)
-    says(run, started=NOW, ended=NOW + 1, exit_code=9)
-    assert only(watch).state is JobState.RUNNING
-    slurm.becomes("1001", "FAILED", nodes="n1")
-    clock.now += 2
-    assert only(watch).state is JobState.FAILED
-
-
-def test_what_ended_before_stays_as_it_was(slurm: FakeSlurm, clock: Clock) -> None:
-    home = submit(study(), RESULTS, []).home
-    failed, cancelled, goes_on, waits = sorted(
-        (RunFolder(path=path) for path in home.glob("*-r*")), key=lambda run: run.run_id
-    )
-    says(failed, ended=1001.0, exit_code=3)
-    mark(cancelled, submission(cancelled), JobState.CANCELLED, "by you")
-    says(goes_on)
-    states = {
-        run.folder.run_id: run.state for run in Watch(home, just_submitted=True, clock=clock).runs()
-    }
-    assert states == {
-        failed.run_id: JobState.FAILED,
-        cancelled.run_id: JobState.CANCELLED,
-        goes_on.run_id: JobState.RUNNING,
-        waits.run_id: JobState.PENDING,
-    }
-    assert slurm.calls("squeue") == []
+    assert asked_after(slurm, watch, clock, 95) == [0, 2, 6, 14, 30, 60, 90]
 
 
 def test_a_run_that_was_never_handed_over_is_unknown(slurm: FakeSlurm, clock: Clock) -> None:
     first, *rest = submit(study(), RESULTS, []).new
     first.submission.unlink()
-    found = Watch(first.path.parent, just_submitted=True, clock=clock).runs()
+    found = Watch(first.path.parent, clock=clock).runs()
     states = {run.folder.run_id: run.state for run in found}
     expected = dict.fromkeys((run.run_id for run in rest), JobState.PENDING)
     assert states == {**expected, first.run_id: JobState.UNKNOWN}
@@ -141,7 +100,7 @@ def test_local_runs_are_asked_for_each_time(slurm: FakeSlurm, clock: Clock) -> N
     (run,) = submit(job(), RESULTS, []).new
     home = run.path.parent
     write(run, msgspec.structs.replace(submission(run), executor="local", native_id="q"))
-    watch = Watch(home, just_submitted=True, clock=clock)
+    watch = Watch(home, clock=clock)
     assert only(watch).state is JobState.LOST
     (home / FOLDER).mkdir()
     lock = take(Queue(home=home, queue_id="q").file("lock"), wait=True)
@@ -174,19 +133,6 @@ def test_silence_is_unknown_and_watching_goes_on(slurm: FakeSlurm, clock: Clock)
     slurm.on("squeue", "")
     clock.now += 2
     assert only(watch).state is JobState.PENDING
-
-
-def test_a_manifest_is_read_once_and_damage_is_still_told(slurm: FakeSlurm, clock: Clock) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    watch = Watch(run.path, clock=clock)
-    before = only(watch)
-    run.manifest.write_text("{")
-    says(run, started=NOW + 1)
-    found = only(watch)
-    assert (found.state, found.problem) == (JobState.RUNNING, "")
-    assert found.manifest is before.manifest
-    run.status.write_text("{")
-    assert "status.json: damaged" in only(watch).problem
 
 
 def copies(run: RunFolder, count: int) -> list[RunFolder]:
