@@ -63,13 +63,9 @@ def _error(what: str, missing: list[str], extra: str, instead: str) -> MissingEx
 
 def install_command(extra: str) -> str:
     """Return the command that adds an extra to the environment of this interpreter."""
-    prefix, target = Path(sys.prefix), shlex.quote(f"{_source()}[{extra}]")
-    if (prefix / "pipx_metadata.json").exists():
-        return f"pipx install --force {target}"
-    if (prefix / "uv-receipt.toml").exists():
-        return f"uv tool install --force {target}"
+    target = shlex.quote(f"{_source()}[{extra}]")
     if importlib.util.find_spec("pip") is None:
-        return f"uv pip install --python {shlex.quote(str(prefix))} {target}"
+        return f"uv pip install --python {shlex.quote(sys.prefix)} {target}"
     return f"{shlex.quote(sys.executable)} -m pip install {target}"
 
 

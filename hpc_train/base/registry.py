@@ -88,7 +88,7 @@ _BROKEN = (
 
 
 class PluginError(HpcTrainError):
-    """A plug-in cannot be loaded, or claims a name that is taken."""
+    """A plug-in cannot be loaded."""
 
 
 def load(group: PluginGroup, name: str) -> object:
@@ -96,7 +96,7 @@ def load(group: PluginGroup, name: str) -> object:
 
     Raises:
         UnknownNameError: neither built in nor a plug-in.
-        PluginError: the plug-in is broken, or two plug-ins claim the name.
+        PluginError: the plug-in is broken.
     """
     target = BUILT_IN[group].get(name)
     if target is not None:
@@ -114,9 +114,6 @@ def names(group: PluginGroup) -> tuple[str, ...]:
     """Return the names that can be loaded: built-ins first, then plug-ins, each in order.
 
     A broken plug-in is left out, with a warning in the log.
-
-    Raises:
-        PluginError: two packages claim one name.
     """
     # Costs 4 ms, which a built-in that is just loaded need not pay.
     import logging
@@ -142,16 +139,13 @@ def resolve(target: str) -> object:
 
 
 def _plugins(group: PluginGroup) -> dict[str, tuple[str, str]]:
-    """Return name -> target and package of the installed plug-ins."""
+    """Return name -> target and package of the plug-ins; of one name, those first on sys.path."""
     found: dict[str, tuple[str, str]] = {}
     for entry in _entry_points(f"hpctrain.{group}", *sys.path):
         package = entry.dist.name if entry.dist else "an unnamed package"
         plugin = (entry.value.partition("[")[0], package)
-        if entry.name in BUILT_IN[group]:
-            raise _duplicate(group, entry.name, "hpctrain", package)
-        # The same package twice on sys.path (an editable install) is not a conflict.
-        if found.setdefault(entry.name, plugin) != plugin:
-            raise _duplicate(group, entry.name, found[entry.name][1], package)
+        if entry.name not in BUILT_IN[group]:
+            found.setdefault(entry.name, plugin)
     return found
 
 
@@ -162,13 +156,6 @@ def _entry_points(group: str, *_: str) -> EntryPoints:
     from importlib.metadata import entry_points
 
     return entry_points(group=group)
-
-
-def _duplicate(group: PluginGroup, name: str, first: str, second: str) -> PluginError:
-    return PluginError(
-        f"two packages provide the {group[:-1]} {name!r}: {first} and {second}",
-        f"uninstall one of them, or rename its entry point in hpctrain.{group}",
-    )
 
 
 def _broken(group: PluginGroup, name: str, plugin: tuple[str, str], error: BaseException) -> str:

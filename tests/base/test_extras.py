@@ -11,22 +11,6 @@ from hpc_train.base.errors import MissingExtraError
 from hpc_train.base.extras import EXTRAS, install_command, lacking, need
 
 
-@pytest.mark.parametrize(
-    ("file", "command"),
-    [
-        ("pipx_metadata.json", "pipx install --force "),
-        ("uv-receipt.toml", "uv tool install --force "),
-    ],
-)
-def test_the_command_is_that_of_the_tool_that_installed_hpctrain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, command: str
-) -> None:
-    (tmp_path / file).touch()
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert install_command("report").startswith(command)
-    assert shlex.split(install_command("report"))[-1].endswith("[report]")
-
-
 def test_an_environment_without_pip_is_one_of_uv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,21 +71,6 @@ def test_broken_plug_in_is_an_error_when_chosen(site: Path) -> None:
         registry.load("parsers", "hollow")
 
 
-def test_two_plug_ins_of_one_name_are_both_named(site: Path) -> None:
-    install(site, "one-pack", "[hpctrain.formats]\nsame = one_pack:ANSWER\n")
-    install(site, "two-pack", "[hpctrain.formats]\nsame = two_pack:ANSWER\n")
-    with pytest.raises(registry.PluginError) as failure:
-        registry.load("formats", "same")
-    assert "one-pack" in failure.value.message and "two-pack" in failure.value.message
-
-
-def test_plug_in_may_not_replace_a_built_in(site: Path) -> None:
-    install(site, "sneaky", "[hpctrain.parsers]\nbook = sneaky:ANSWER\n")
-    with pytest.raises(registry.PluginError, match="hpctrain and sneaky"):
-        registry.names("parsers")
-    assert registry.load("parsers", "book") != 42
-
-
 def test_loading_a_built_in_does_not_look_for_plug_ins() -> None:
     code = (
         "import sys; before = 'importlib.metadata' in sys.modules\n"

@@ -59,23 +59,6 @@ def test_the_work_folder_is_relative_to_the_file(tmp_path: Path) -> None:
     assert job.value.workdir == str(tmp_path / "sub")
 
 
-@pytest.mark.parametrize(
-    "name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "db_password"]
-)
-def test_a_secret_is_not_written_into_a_script(tmp_path: Path, name: str) -> None:
-    path = job_file(tmp_path, f"command: [a]\nenv:\n  {name}: hush-hush\n")
-    with pytest.raises(SpecError, match=rf":3: env\.{name} looks like a secret") as failure:
-        load_job(path, [])
-    assert f"export {name}" in failure.value.hint
-    assert "hush" not in failure.value.message
-
-
-@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "NCCL_DEBUG", "KEYBOARD"])
-def test_a_harmless_name_is_no_secret(tmp_path: Path, name: str) -> None:
-    job = load_job(job_file(tmp_path, f"command: [a]\nenv:\n  {name}: '1'\n"), [])
-    assert job.value.env == {name: "1"}
-
-
 def test_a_variable_that_no_shell_takes(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="'A-B' is not a name of an environment variable"):
         load_job(job_file(tmp_path, "command: [a]\nenv: {A-B: x}\n"), [])

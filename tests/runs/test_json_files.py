@@ -39,12 +39,6 @@ def test_the_content_is_flushed_before_the_rename(tmp_path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
-def test_a_device_is_written_as_it_is(tmp_path: Path) -> None:
-    with called(os.fsync, os.replace, os.rename) as seen:
-        write_file(Path(os.devnull), b"x")
-    assert seen == []
-
-
 def test_the_default_folder_of_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HPCTRAIN_RESULTS", raising=False)
     assert default_results() == Path("results")

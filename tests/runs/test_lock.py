@@ -8,9 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from hpc_train.base.errors import StoreError
 from hpc_train.runs.json_files import exclusive
 
 ADD = """\
@@ -42,13 +39,6 @@ def test_nobody_else_has_the_lock_meanwhile(tmp_path: Path) -> None:
     with exclusive(path):
         assert not is_free(path, fcntl.LOCK_EX)
         assert not is_free(path, fcntl.LOCK_SH)
-    assert is_free(path, fcntl.LOCK_EX)
-
-
-def test_the_lock_is_free_after_an_error(tmp_path: Path) -> None:
-    path = tmp_path / ".submit.lock"
-    with pytest.raises(StoreError, match="full"), exclusive(path):
-        raise StoreError("full")
     assert is_free(path, fcntl.LOCK_EX)
 
 

@@ -117,11 +117,6 @@ def test_a_damaged_file_is_the_problem() -> None:
     assert run_of(files, WAITS).problem == "run.json: damaged"
 
 
-def test_a_failure_names_rank_host_and_code() -> None:
-    files = Run(folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=BAD)
-    assert run_of(files, None).problem == "rank 1 on h: exit code 3"
-
-
 @pytest.mark.parametrize("name", ["status.json", "submission.json"])
 def test_a_run_with_a_damaged_file_may_have_been_submitted(tmp_path: Path, name: str) -> None:
     run = Run(

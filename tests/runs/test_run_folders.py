@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,13 +12,12 @@ import pytest
 from hpc_train.base.errors import StoreError, UnknownNameError
 from hpc_train.jobs.job import JobLifecycle
 from hpc_train.runs.json_files import to_json, write_file
-from hpc_train.runs.run import Manifest, RunFolder, Script
+from hpc_train.runs.run import Manifest, Script
 from hpc_train.runs.run_folders import (
     create_runs,
     find,
     read_run,
     read_study,
-    remove_runs,
     run_folders,
 )
 
@@ -72,24 +70,6 @@ def test_what_a_killed_command_left_goes(tmp_path: Path, entry: Entries) -> None
     assert sorted(path.name for path in (tmp_path / "j").iterdir()) == [".queue", "r1"]
 
 
-def test_a_removal_that_is_cut_short_leaves_no_half_run(tmp_path: Path, entry: Entries) -> None:
-    (folder,) = create_runs(tmp_path, [entry("r1")])
-    seen: list[list[str]] = []
-
-    def look(frame: object, event: str, called: object) -> None:
-        if event == "c_call" and called in (os.unlink, os.rmdir):
-            seen.append(sorted(path.name for path in tmp_path.iterdir()))
-
-    sys.setprofile(look)
-    try:
-        remove_runs([folder])
-    finally:
-        sys.setprofile(None)
-    assert seen
-    assert all(not name.startswith("r1") for names in seen for name in names)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_when_one_folder_fails_none_is_left(tmp_path: Path, entry: Entries) -> None:
     home = tmp_path / "j"
     with pytest.raises(StoreError, match="cannot be written: File name too long"):
@@ -101,15 +81,6 @@ def test_a_results_folder_that_cannot_be_written(entry: Entries) -> None:
     with pytest.raises(StoreError, match="/proc/hpctrain/j: cannot be written") as failure:
         create_runs(Path("/proc/hpctrain/j"), [entry("r1")])
     assert failure.value.hint == "mkdir -p /proc/hpctrain"
-
-
-def test_a_manifest_cut_in_half_is_a_problem_not_an_error(tmp_path: Path, entry: Entries) -> None:
-    (folder,) = create_runs(tmp_path, [entry("r1")])
-    content = folder.manifest.read_bytes()
-    folder.manifest.write_bytes(content[: len(content) // 2])
-    files = read_run(folder)
-    assert files.manifest is None
-    assert files.problem.startswith("run.json: damaged: ")
 
 
 @pytest.mark.parametrize("change", ['"schema": 9', '"schema": 9, "colour": "red"'])
@@ -142,17 +113,6 @@ def test_what_is_not_found_names_the_nearest(tmp_path: Path, entry: Entries) -> 
         find(tmp_path, "r")
 
 
-def test_a_file_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    write_file(path, b"old")
-    path.chmod(0o644)
-    with pytest.raises(StoreError):
-        write_file(tmp_path / "no" / "f", b"new")
-    write_file(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
-
-
 def test_a_pipe_is_written_to_and_a_link_followed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
@@ -164,8 +124,3 @@ def test_a_pipe_is_written_to_and_a_link_followed(tmp_path: Path) -> None:
     write_file(tmp_path / "link", b"followed")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_bytes() == b"followed"
-
-
-def test_a_run_folder_names_its_files() -> None:
-    folder = RunFolder(path=Path("/r/j/r1"))
-    assert (folder.run_id, folder.status.name, folder.logs.name) == ("r1", "status.json", "logs")

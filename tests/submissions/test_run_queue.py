@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -126,17 +125,6 @@ time.sleep(600)
 """
 
 
-def test_a_lock_is_free_held_and_free_again(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    assert not is_held(path)
-    descriptor = take(path, wait=False)
-    assert descriptor is not None
-    assert is_held(path)
-    assert take(path, wait=False) is None
-    os.close(descriptor)
-    assert not is_held(path)
-
-
 def test_the_kernel_drops_the_lock_of_a_killed_process(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE)
@@ -168,21 +156,6 @@ def test_a_lock_is_not_taken_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic link"):
         take(tmp_path / "link", wait=False)
     assert not (tmp_path / "victim").exists()
-
-
-def test_two_processes_that_query_a_lock_at_once_do_not_hold_it(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    path.touch()
-    with path.open("rb") as other:
-        fcntl.flock(other, fcntl.LOCK_SH)
-        assert is_held(path) is False
-
-
-def test_queues_that_a_process_makes_in_the_same_second_have_different_locks(
-    tmp_path: Path,
-) -> None:
-    queues = [new_queue(tmp_path) for _ in range(100)]
-    assert len({queue.file("lock") for queue in queues}) == 100
 
 
 def test_a_queue_with_a_lock_that_is_held_is_not_started(tmp_path: Path) -> None:

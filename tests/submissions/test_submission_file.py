@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import StoreError
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.run import Failure, JobState, RunFolder, SlurmEndpoint, Submission
 from hpc_train.runs.run_states import has_ended
-from hpc_train.runs.submission_file import mark, status_of, write
+from hpc_train.runs.submission_file import mark, status_of
 
 ASKED = Submission(
     executor="slurm",
@@ -28,32 +27,11 @@ def run(tmp_path: Path) -> RunFolder:
     return RunFolder(path=tmp_path)
 
 
-def test_it_reads_back_as_it_was_written(run: RunFolder) -> None:
-    write(run, ASKED)
-    assert read_json(run.submission, Submission) == ASKED
-    assert [path.name for path in run.path.iterdir()] == ["submission.json"]
-
-
 def test_an_end_is_added_to_what_was_there(run: RunFolder) -> None:
     mark(run, ASKED, JobState.CANCELLED, "by you")
     found = read_json(run.submission, Submission)
     assert (found.state, found.reason) == (JobState.CANCELLED, "by you")
     assert (found.comment, found.command) == (ASKED.comment, ASKED.command)
-
-
-def test_a_folder_that_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(
-        StoreError, match=r"no/submission\.json: cannot be written: there is no folder"
-    ):
-        write(RunFolder(path=tmp_path / "no"), ASKED)
-
-
-def test_when_it_cannot_be_replaced_nothing_is_left(run: RunFolder) -> None:
-    # A folder in its place: the new file can be written, but not renamed.
-    run.submission.mkdir()
-    with pytest.raises(StoreError, match="Is a directory"):
-        write(run, ASKED)
-    assert [path.name for path in run.path.iterdir()] == ["submission.json"]
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "[]", '{"ended": 2}', '{"started": "x"}'])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import HpcTrainError, PlanError, SubmitError
+from hpc_train.base.errors import PlanError, SubmitError
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.run import JobState, Manifest, RunFolder
 from hpc_train.runs.run_states import executor_of, runs_below
@@ -233,12 +233,6 @@ def test_a_refusal_is_a_verdict_not_an_error(slurm: FakeSlurm) -> None:
     assert "--account" in verdict
 
 
-def test_a_budget_counts(slurm: FakeSlurm) -> None:
-    with pytest.raises(PlanError, match="--max-gpu-hours 1 cannot be checked"):
-        said(job(), max_gpu_hours=1)
-    assert slurm.calls("sbatch") == []
-
-
 def test_without_sbatch_nobody_has_said_anything(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,12 +240,3 @@ def test_without_sbatch_nobody_has_said_anything(
     assert said(job())[-1] == (
         "sbatch is not installed here, so it was not tested whether the cluster accepts this"
     )
-
-
-def test_what_could_not_start_is_an_error(
-    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(HpcTrainError, match=r"the folder .*nowhere does not exist"):
-        said(job("workdir=nowhere"))
-    with pytest.raises(HpcTrainError, match="nothing does not exist"):
-        said(job("command=[./nothing]", site="local"))
