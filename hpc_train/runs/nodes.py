@@ -11,7 +11,7 @@ from statistics import median
 import msgspec
 
 from hpc_train.base.files import files_in, open_regular
-from hpc_train.base.node_names import host_name
+from hpc_train.base.node_names import host_name, node_names
 from hpc_train.base.value import Value
 from hpc_train.jobs.job import RESUBMIT
 from hpc_train.runs.run import Run
@@ -30,9 +30,6 @@ def nodes_of(run: Run | None) -> tuple[str, ...]:
     Empty if they are not known: no list was recorded, or one of another number of nodes, as for a
     run on a part of its allocation.
     """
-    # Commands that read no runs need no names.
-    from hpc_train.base.node_names import node_names
-
     manifest = run.manifest if run else None
     if run is None or manifest is None:
         return ()

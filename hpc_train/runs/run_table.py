@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from hpc_train.jobs.job import RESUBMIT
+from hpc_train.runs.expected_runs import latest_attempts
+from hpc_train.runs.nodes import recorded_nodes
 from hpc_train.runs.run import JobStart, JobState, JobStatus, Run, RunName
 from hpc_train.sites.batch_system import find_batch_system
 
@@ -51,12 +53,10 @@ def rows(
 
 def earlier(runs: Sequence[Run]) -> frozenset[str]:
     """Return the runs of a study that were retried."""
-    last: dict[tuple[str, int], int] = {}
-    names = [name for run in runs if (name := RunName.parse(run.folder.run_id))]
-    for name in names:
-        key = (name.stem, name.repetition)
-        last[key] = max(last.get(key, 0), name.attempt)
-    return frozenset(str(name) for name in names if name.attempt < last[name.stem, name.repetition])
+    last = {run.folder.run_id for _, run in latest_attempts(runs).values()}
+    return frozenset(
+        name for run in runs if RunName.parse(name := run.folder.run_id) and name not in last
+    )
 
 
 def row(run: Run, causes: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -126,13 +126,7 @@ def _job(run: Run) -> str:
 
 def _nodes(run: Run) -> str:
     """Return the nodes that the run recorded: a nested run uses a subset of Slurm's nodes."""
-    if run.state is JobState.PENDING:
-        return ""
-    if run.status is not None and (run.status.nodes or run.status.ended is not None):
-        return run.status.nodes or run.status.host
-    if run.job_report is not None and run.job_report.nodes:
-        return run.job_report.nodes
-    return run.status.host if run.status else ""
+    return "" if run.state is JobState.PENDING else recorded_nodes(run)
 
 
 def _seconds(run: Run) -> str:
