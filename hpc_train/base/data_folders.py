@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -16,7 +15,6 @@ _SYSTEM = Path("/etc/hpctrain")
 LAB_FOLDER = Path("/run/hpctrain")
 # In the configuration folder of the user, beside profiles: no profile.
 DEFAULTS_FILE = "defaults.yaml"
-_OURS = re.compile(r'^name\s*=\s*"hpctrain"\s*$', re.MULTILINE)
 
 
 def template_folder() -> Path:
@@ -96,19 +94,12 @@ def locate(name: str, package: Path) -> Path:
     if installed.is_dir():
         return installed.resolve()
     checkout = package.parent
-    # A folder `templates` beside an installed package belongs to another package.
-    if _is_checkout(checkout) and (checkout / name).is_dir():
+    if (checkout / name).is_dir():
         return (checkout / name).resolve()
     raise HpcTrainError(
         f"the installation has no {name}: neither {installed} nor a checkout around {package}",
         "reinstall hpctrain",
     )
-
-
-@cache
-def _is_checkout(folder: Path) -> bool:
-    project = folder / "pyproject.toml"
-    return project.is_file() and bool(_OURS.search(project.read_text(encoding="utf-8")))
 
 
 _FIRST = "tutorial"

@@ -13,11 +13,10 @@ from hpc_train.base.decode import decode, keys_of
 from hpc_train.base.errors import SpecError, nearest
 from hpc_train.base.value import Sourced
 from hpc_train.base.yamlfile import Document, lookup, nearest_file, read
-from hpc_train.jobs.log_selection import LogPattern
+from hpc_train.jobs.log_selection import LogPattern, check_pattern
 from hpc_train.jobs.override import Override, apply, check_key, full_key, has_sizes
 from hpc_train.jobs.read_job import build_job, command_document, is_study
 from hpc_train.jobs.study import SIZE_AXES, Point, Study, StudySpec
-from hpc_train.jobs.validate_log_pattern import check_pattern
 
 
 def points_of(

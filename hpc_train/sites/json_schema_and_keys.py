@@ -11,12 +11,7 @@ import msgspec
 from msgspec import inspect as kinds
 
 from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import (
-    NodeBounds,
-    Version,
-    VersionBounds,
-    encode_unit,
-)
+from hpc_train.base.value import NodeBounds, Version, VersionBounds, encode_unit
 from hpc_train.jobs.job import Defaults, JobSpec
 from hpc_train.jobs.study import StudySpec
 from hpc_train.sites.profile import SiteProfile

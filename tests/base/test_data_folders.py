@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base import data_folders as assets
-from hpc_train.base.errors import HpcTrainError
 
 OURS = '[project]\nname = "hpctrain"\n'
 
@@ -37,15 +36,6 @@ def test_installed_data_wins_over_a_checkout(tmp_path: Path) -> None:
 def test_a_checkout_is_used_without_installed_data(tmp_path: Path) -> None:
     package = lay_out(tmp_path, project=OURS)
     assert assets.locate("templates", package) == tmp_path / "templates"
-
-
-@pytest.mark.parametrize("project", [None, '[project]\nname = "other"\n'])
-def test_a_strangers_folder_beside_the_package_is_not_used(
-    tmp_path: Path, project: str | None
-) -> None:
-    package = lay_out(tmp_path, project=project)
-    with pytest.raises(HpcTrainError, match="no templates"):
-        assets.locate("templates", package)
 
 
 def test_templates_are_looked_for_in_order_and_once(

@@ -13,13 +13,7 @@ from hpc_train.base.errors import StoreError, UnknownNameError
 from hpc_train.jobs.job import JobLifecycle
 from hpc_train.runs.json_files import to_json, write_file
 from hpc_train.runs.run import Manifest, Script
-from hpc_train.runs.run_folders import (
-    create_runs,
-    find,
-    read_run,
-    read_study,
-    run_folders,
-)
+from hpc_train.runs.run_folders import create_runs, find, read_run, read_study, run_folders
 
 Entries = Callable[[str], tuple[Manifest, Script]]
 

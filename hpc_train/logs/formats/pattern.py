@@ -11,8 +11,7 @@ import msgspec
 from hpc_train.base.errors import SpecError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.regex import TimedPattern, literal_of
-from hpc_train.jobs.log_selection import PLACES, LogPattern, StatedScope
-from hpc_train.jobs.validate_log_pattern import check_pattern
+from hpc_train.jobs.log_selection import PLACES, LogPattern, StatedScope, check_pattern
 from hpc_train.logs.formats.base import OF_LINE, Hit, Unreadable
 from hpc_train.logs.formats.formats import FormatEntry, FormatParser, LineEntry, Measure, Shape
 from hpc_train.logs.line import Line
