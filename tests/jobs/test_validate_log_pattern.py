@@ -61,29 +61,6 @@ def test_what_is_wrong_is_named_with_its_place(
     assert all(word in caught.value.message for word in words)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("pattern: {regex: 'x'}\n", ["the key 'pattern.scope' is missing"]),
-        (
-            "pattern: {regx: 'x', scope: global}\n",
-            ["'pattern.regx'; did you mean 'regex'?"],
-        ),
-        ("pattern: {regex: 'x', scope: all}\n", ["pattern.scope: must be 'global' or 'per_gpu'"]),
-        ("pattern: 5\n", ["pattern: must be a mapping or a list", "not 5"]),
-        (
-            "pattern:\n  - {regex: 'loss: (?P<loss>.)', scope: global}\n  - {scope: global}\n",
-            ["regex"],
-        ),
-    ],
-)
-def test_a_wrong_type_is_named(tmp_path: Path, text: str, words: list[str]) -> None:
-    with pytest.raises(SpecError) as caught:
-        load(tmp_path, text)
-    assert "study.yaml:" in caught.value.message
-    assert all(word in caught.value.message for word in words)
-
-
 def test_the_second_of_several_is_named(tmp_path: Path) -> None:
     good = f"  - {{regex: '{GOOD}', scope: per_rank}}\n"
     with pytest.raises(

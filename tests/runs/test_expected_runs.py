@@ -43,21 +43,6 @@ def test_a_copy_is_left_out_and_named(home: Path, name: str) -> None:
     assert said in " ".join(render_report(build_report(found), "text").split())
 
 
-def test_of_two_copies_without_the_run_itself_one_counts(home: Path) -> None:
-    shutil.copytree(home / FIRST, home / "b")
-    (home / FIRST).rename(home / "a")
-    found = report_inputs(["j"], ROOT)
-    assert [run.run_id for run in found.study.runs] == ["a"]
-    (note,) = (note for note in found.study.notes if "left out" in note)
-    assert note.startswith("b is left out: a copy of the folder a ")
-
-
-def test_another_run_is_no_copy(home: Path) -> None:
-    written(home, SECOND, LOG.replace("10", "11"))
-    found = report_inputs(["j"], ROOT)
-    assert (counted(found), found.study.notes) == (2, ())
-
-
 def test_a_copy_that_was_submitted_again_is_another_job(home: Path) -> None:
     shutil.copytree(home / FIRST, home / SECOND)
     path = home / SECOND / "submission.json"

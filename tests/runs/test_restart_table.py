@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hpc_train.runs.run import JobStart
-from hpc_train.runs.run_table import json_restarts, restart_rows, restarted, signal_of
+from hpc_train.runs.run_table import restart_rows, restarted, signal_of
 
 SAVED = JobStart(
     restart=0,
@@ -59,12 +59,6 @@ def test_a_row_for_each_start() -> None:
         ("1", "n2", "--", "120.0 s", "40", "14", "no end recorded: node lost, or script killed"),
         ("2", "n3", "10.5 s", "--", "40", "0", "exit code 0"),
     ]
-
-
-def test_json_has_what_a_program_needs() -> None:
-    (first, second, _) = json_restarts((SAVED, LOST, DONE))
-    assert (first["exit_code"], first["steps_lost"], first["waited_s"]) == (75, 0, None)
-    assert (second["ended"], second["steps_lost"], second["waited_s"]) == (None, 14, 120.0)
 
 
 @pytest.mark.parametrize(

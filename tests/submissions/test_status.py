@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.base import processes
 from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.base.processes import run as call
 from hpc_train.hosts import local
@@ -68,15 +67,6 @@ def test_each_pause_is_twice_as_long(slurm: FakeSlurm, clock: Clock) -> None:
     watch = Watch(home, clock=clock)
     # Each pause is twice as long, and none is longer than the site's interval of 30 s.
     assert asked_after(slurm, watch, clock, 95) == [0, 2, 6, 14, 30, 60, 90]
-
-
-def test_a_run_that_was_never_handed_over_is_unknown(slurm: FakeSlurm, clock: Clock) -> None:
-    first, *rest = submit(study(), RESULTS, []).new
-    first.submission.unlink()
-    found = Watch(first.path.parent, clock=clock).runs()
-    states = {run.folder.run_id: run.state for run in found}
-    expected = dict.fromkeys((run.run_id for run in rest), JobState.PENDING)
-    assert states == {**expected, first.run_id: JobState.UNKNOWN}
 
 
 def test_the_answer_before_counts_until_the_next(slurm: FakeSlurm, clock: Clock) -> None:
@@ -192,13 +182,6 @@ def test_an_end_is_learned_and_not_asked_for_again(slurm: FakeSlurm) -> None:
     assert len(slurm.calls("squeue")) == 1
 
 
-def test_a_run_that_ended_well_is_not_asked_for(slurm: FakeSlurm) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    says(run, ended=1001.0, exit_code=0)
-    assert [found.state for found in runs_below(run.path)] == [JobState.COMPLETED]
-    assert slurm.calls("squeue") == []
-
-
 def test_what_is_lost_is_asked_for_again(slurm: FakeSlurm) -> None:
     """The accounting may be late, or come back."""
     (run,) = submit(job(), RESULTS, []).new
@@ -233,13 +216,6 @@ def test_a_run_of_a_requeued_job_waits_again(slurm: FakeSlurm) -> None:
     assert found.job_report is not None
     assert found.job_report.reason.startswith("it ran until ")
     assert "; its start time has not been reached" in found.job_report.reason
-
-
-def test_silence_is_no_end(slurm: FakeSlurm) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
-    (found,) = runs_below(run.path)
-    assert (found.state, submission(run).state) == (JobState.UNKNOWN, None)
 
 
 def test_what_failed_while_slurm_was_asked_says_which_rank(slurm: FakeSlurm) -> None:
@@ -284,16 +260,6 @@ def test_a_damaged_list_of_the_study_hides_no_run(
     assert missing_runs(done.home, runs_below(done.home)) == ()
     assert "study.json: damaged" in caplog.text
     assert "so missing runs are unknown" in caplog.text
-
-
-def test_a_scheduler_that_is_slow_to_answer_is_named(
-    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    done = submit(job(), RESULTS, [])
-    monkeypatch.setattr(processes, "NOTICE_S", 0.0)
-    slurm.on("squeue", "sleep 1")
-    runs_below(done.home)
-    assert "Slurm has not answered for 0 s; it is still waited for" in caplog.messages
 
 
 def test_cancel_ends_what_waits_and_leaves_what_ended(slurm: FakeSlurm) -> None:
