@@ -315,7 +315,7 @@ def guessed_values(records: pd.DataFrame, stats: ParseStats) -> str:
     )
 
 
-# Metrics of network benchmarks and LINPACK, which are not trainings.
+# Metrics of benchmarks, which are not trainings.
 _OF_BENCHMARKS = frozenset(
     {"algbw", "busbw", "gflops", "latency", "residual", "solve_time", "world_size", "wrong_values"}
 )

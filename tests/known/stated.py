@@ -28,7 +28,7 @@ NOWHERE = Path("/nowhere")
 def mlperf_run(path: Path) -> dict[str, Any]:
     """Return the words and the first values of the log of a run."""
     parser, found = Mlperf(), dict[str, float]()
-    parser.literals = (b":::ML", b":::SYSJSON")
+    parser.literals = (b":::MLLOG", b":::SYSJSON")
     with open_log(path) as stream:
         for line, _ in dispatch(stream, [parser]):
             for hit in parser.read(line):

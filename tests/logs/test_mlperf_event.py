@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hpc_train.logs.formats.base import Unreadable
-from hpc_train.logs.formats.mlperf import Event, events_in, sole_event
+from hpc_train.logs.formats.mlperf import Event, events_in
 
 WORDS = st.text('ab_é"\\ \n', max_size=6)
 NUMBERS = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
@@ -44,32 +44,3 @@ def test_numbers_that_only_one_decoder_takes() -> None:
     (event,) = events_in(':::MLLOG {"key": "a", "time_ms": 1, "value": NaN}')
     assert isinstance(event, Event)
     assert event.value != event.value
-
-
-@settings(deadline=None)
-@given(WORDS, TIMES, VALUES, st.integers(0, 120), st.sampled_from(["", "0: ", ":::MLL ", "{"]))
-def test_event_that_is_read_at_once(
-    key: str, time_ms: int, value: object, length: int, before: str
-) -> None:
-    event = json.dumps({"key": key, "time_ms": time_ms, "value": value})
-    line = f"{before}:::MLLOG {event}"
-    whole = sole_event(line)
-    assert (whole and whole.key) == (None if ":::" in before else key)
-    cut = line[:length]
-    if (found := sole_event(cut)) is not None:
-        assert list(events_in(cut)) == [found]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        ':::MLLOG {"key": "a", "time_ms": 1} x',
-        ':::MLLOG {"key": "a", "time_ms": NaN}',
-        ':::MLLOG {"key": "a"}',
-        ':::MLL 1.5 a: {"value": 1}',
-        ':::SYSJSON {"key": "a", "time_ms": 1}',
-        '{"key": "a", "time_ms": 1}',
-    ],
-)
-def test_event_that_takes_a_longer_look(line: str) -> None:
-    assert sole_event(line) is None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-import pytest
-
 from hpc_train.logs.collect import collect
 from hpc_train.logs.formats.base import Unreadable
 from hpc_train.logs.formats.mlperf import events_in
@@ -36,21 +34,6 @@ def test_what_several_ranks_print_counts_once() -> None:
     ]
     # The second event of the line is cut.
     assert sum(census.damaged.values()) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("first_round.log", [("condition", 1.0), ("accuracy", 0.31), ("time_to_train", 3600.25)]),
-        (
-            "second_round.log",
-            [("global_batch_size", 4096.0), ("accuracy", 0.5), ("time_to_train", 500.5)],
-        ),
-    ],
-)
-def test_old_rounds(name: str, expected: list[tuple[str, float]]) -> None:
-    records = collect("r", [LOGS / name], "mlperf")
-    assert [(record.metric, record.value) for record in records] == expected
 
 
 def test_broken_events_without_end_are_given_up() -> None:

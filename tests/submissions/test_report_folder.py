@@ -190,12 +190,6 @@ def test_a_benchmark_of_a_network_is_named_as_one(tmp_path: Path) -> None:
     assert both == training == ""
 
 
-def test_linpack_is_named_as_a_benchmark(tmp_path: Path) -> None:
-    row = "WR11C2R4        5120   128     2     2              26.71             3.3515e+00\n"
-    (problem,) = problems(tmp_path, row)
-    assert problem.startswith("a benchmark (gflops, solve_time), not a training")
-
-
 def test_a_log_without_a_throughput_has_a_result_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(STEPS)
     summary = build_report(report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))).summary

@@ -138,18 +138,6 @@ class TableParser(Coded):
         if self._others > _PATIENCE:
             self.wants_next = False
 
-    def row(
-        self, names: Sequence[str], words: Sequence[str], size: int | None, prefix: str = ""
-    ) -> Iterator[Hit]:
-        """Yield the known columns of a row; `size` is the size of the message."""
-        for name, word in zip(names, words, strict=True):
-            field, value = self.fields.get(name), number(word)
-            if field is not None and value is not None:
-                metric, scope, scale, variant, *_ = field
-                variant = "_".join(filter(None, (prefix, variant)))
-                value = scaled(value, scale)
-                yield Hit(metric, value, scope, message_size=size, variant=variant)
-
 
 # The metric, variant and factor of a column.
 Column = tuple[str, str, float]

@@ -34,11 +34,11 @@ from hpc_train.logs.formats.base import (
     RunningStep,
     Unreadable,
 )
-from hpc_train.logs.formats.number import NUMBER, VALUE, countable, number, scaled
+from hpc_train.logs.formats.number import CLOCK, NUMBER, VALUE, countable, number, scaled, seconds
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
 
-_WORDS = {"N": NUMBER, "V": f"(?:{VALUE[1:]}"}
+_WORDS = {"N": NUMBER, "V": f"(?:{VALUE[1:]}", "CLOCK": CLOCK}
 _SIZED = ("algbw", "busbw", "latency")
 Regex = str | tuple[str, ...]
 Searched = re.Pattern[str] | TimedPattern
@@ -99,7 +99,8 @@ class LineEntry(Value, frozen=True, kw_only=True):
 class FormatEntry(Value, frozen=True, kw_only=True):
     """A format as it is written in the file; of its `lines`, the first that matches is read.
 
-    `words` are parts of patterns, `{WORD}`; `{N}` is a number, `{V}` also one that is not finite.
+    `words` are parts of patterns, `{WORD}`; `{N}` is a number, `{V}` also one that is not finite,
+    `{CLOCK}` a time.
     `damaged`: found in a line that none of them matches, but should. `blank`: one at the end of a
     line counts. `code`: the module and class that read it, instead of `lines`, by the keys in
     `values`, or in those of another format.
@@ -288,15 +289,16 @@ class FormatParser:
             return [Unreadable()]
         hits: list[Hit | Unreadable] = []
         for (_, metric, scope, own, scale, at, mean, variant, once), text in stated:
-            value, of = number(text), 1
+            value, of = seconds(text) if ":" in text else number(text), 1
             if mean:
                 value, of = self._mean(mean, value, who, (step, steps))
-            if value is not None and scale * unit != 1.0:
-                value = scaled(value, scale * unit)
-            if value is not None and isfinite(value):
-                size = self._size if metric in _SIZED else None
-                place = step if at == "step" else self._epochs.get(who) if at == "epoch" else None
-                hits.append(Hit(metric, value, scope, place, rank, own, of, size, variant, once))
+            if value is None or (
+                scale * unit != 1.0 and not isfinite(value := scaled(value, scale * unit))
+            ):
+                continue
+            size = self._size if self._size is not None and metric in _SIZED else None
+            place = step if at == "step" else self._epochs.get(who) if at == "epoch" else None
+            hits.append(Hit(metric, value, scope, place, rank, own, of, size, variant, once))
         if shape.cut and shape.cut.search(match.string, match.end(), end):
             hits.append(Unreadable())
         return hits

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from hpc_train.logs.formats.base import Coded, Hit, Unreadable
-from hpc_train.logs.formats.number import NUMBER, countable, number, quotient, seconds
+from hpc_train.logs.formats.number import NUMBER, countable, number, seconds
 from hpc_train.logs.formats.progress_bars import Bar, bar_of
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import BATCH
@@ -45,6 +45,7 @@ _COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm"})
 _LOGGED = (
     *("loss", "grad_norm", "learning_rate", "lr", "memory(GiB)", "memory/max_active (GiB)"),
     *("memory/max_mem_active(gib)", "tokens_per_second_per_gpu", "tokens/train_per_sec_per_gpu"),
+    "train_speed(s/it)",
 )
 _STEP = (
     *("global_step/max_steps", "steps[global_step/max_steps]", "iteration"),
@@ -119,7 +120,7 @@ class HfTrainer(_HfFormat):
 
     def __init__(self) -> None:
         self._opened = ""
-        self._bar = HfBar()
+        self._bar = TrainingBar()
         self._logged = 0
         self._is_training = True
         self._batch: dict[str, float] = {}
@@ -142,7 +143,7 @@ class HfTrainer(_HfFormat):
             yield from self._line(text)
         elif "***** Running " in text:
             self._is_training = "training" in text
-            self._bar.train() if self._is_training else self._bar.evaluate()
+            self._bar.plan(0) if self._is_training else self._bar.evaluate()
 
     def _joined(self, text: str) -> str:
         """Return the text with the lines of its dictionary before it; empty if that goes on."""
@@ -162,34 +163,18 @@ class HfTrainer(_HfFormat):
             yield Hit("step_time", bar.step_time, "global", bar.done, steps=steps, once=once)
 
     def _log(self, log: dict[str, str]) -> Iterator[Hit]:
-        is_loss = "loss" in log
-        found = list(self._hits(log))
-        if not found:
-            return
-        if is_loss:
-            text = next(
-                (log[key].partition("/")[2] for key in _STEP if "/" in log.get(key, "")), ""
-            )
-            total = _count(text or log.get("total_steps", ""))
+        step, steps = _step_of(log), 1
+        if "loss" in log and step is not None:
+            steps, self._logged = max(1, step - self._logged), step
+        found = list(self._hits(log, step, steps))
+        yield from found
+        if found and "loss" in log:
+            places = (log[key].partition("/")[2] for key in _STEP if "/" in log.get(key, ""))
+            total = _count(next(places, "") or log.get("total_steps", ""))
             self._bar.plan(total) if total else self._bar.logged()
-        runtime = found[0].value if found[0].metric == "time_to_train" else None
-        if runtime is not None:
-            self._bar.finished(runtime, number(log.get("train_steps_per_second", "")) or 0)
-        at = self._bar.step_at(log.get("epoch", "")) if is_loss else self._bar.step
-        step, planned = _step_of(log) or at, self._bar.total
-        steps = max(1, step - self._logged) if is_loss and step is not None else 1
-        if is_loss and step is not None:
-            self._logged = step
-        yield from self._hits(log, step, steps)
-        speed = number(log.get("train_speed(iter/s)", "")) or 0
-        time = quotient(1, speed) if speed > 0 else number(log.get("train_speed(s/it)", ""))
-        if time:
-            # ms-swift divides the time since the start by the steps.
-            variant, once = "running_average", f"speed {step}"
-            yield Hit("step_time", time, "global", step, variant=variant, once=once)
-        if runtime is not None and planned:
+        if found and found[0].metric == "time_to_train" and (planned := self._bar.total):
             # The mean step time of the whole run; the printed rates have too few digits for it.
-            mean = runtime / planned
+            mean = found[0].value / planned
             yield Hit("step_time", mean, "global", steps=planned, variant="mean", once="summary")
 
     def _line(self, text: str) -> Iterator[Hit]:
@@ -214,50 +199,27 @@ class HfTrainer(_HfFormat):
             yield Hit("world_size", of_all // each, "global", once="banner")
 
 
-# Selection of the progress bar of the Trainer's training.
-#
-# Evaluations, datasets and downloads draw bars of the same form. The bar of the training is
-# identified by the number of steps that the Trainer prints, in its banner
-# (`Total optimization steps = 32`) or in a dictionary (`'global_step/max_steps': '12/60'`); by a
-# dictionary with the loss, which is printed while the bar is active; or by the rate of the whole
-# training. Bars before that are ignored, and also bars with another total or a clock that
-# decreases.
-#
-# A dictionary belongs to the current step of the bar, unless the output was buffered: then it is
-# printed late, and its epoch does not increase with the bar.
-
-# tqdm draws at most ten times per second: with faster steps, the bar does not show the last one.
-_SLOW_S = 0.2
-_RATE_ROUNDING = 0.0005
-# An epoch that increased by fewer units of its last digit is not used.
-_LEAST_DIGITS = 10
+# Evaluations, datasets and downloads draw bars of the same form as the training. Its bar is the one
+# with the number of steps that a banner states (`Total optimization steps = 32`) or a dictionary
+# (`'global_step/max_steps': '12/60'`) or, without them, that is under way when a dictionary with a
+# loss is printed.
 
 
-class HfBar:
-    """Remembers the last bar, and the progress of the training."""
+class TrainingBar:
+    """Remembers the last bar, and the progress of the training, of `total` steps."""
 
     def __init__(self) -> None:
         self.total = 0
-        # The last step in the training's bar; None if steps are too fast.
-        self.step: int | None = None
         self._is_stated = False
         self._last: Bar | None = None
-        self._done = 0
-        self._elapsed = 0
+        self._done = self._elapsed = 0
         self._is_aside = False
-        self._logged: tuple[float, int] | None = None
-        self._decimals = 0
-
-    def train(self) -> None:
-        """Note the head of a training's banner."""
-        self._begin(0, None)
 
     def plan(self, total: int) -> None:
-        """Note the number of steps that the banner or a dictionary states."""
-        if total != self.total:
-            last = self._last
-            self._begin(total, last if last is not None and last.total == total else None)
-        self._is_stated = True
+        """Note the number of steps that is stated, 0 where a training begins."""
+        if not total or total != self.total:
+            self._begin(total)
+        self._is_stated = total > 0
 
     def evaluate(self) -> None:
         """Note the head of an evaluation's banner: the next bar is its own."""
@@ -270,34 +232,8 @@ class HfBar:
     def logged(self) -> None:
         """Note a dictionary with a loss: the bar under way is that of the training."""
         last = self._last
-        is_new = last is not None and last.total != self.total
-        if last is None or (is_new and (self._is_stated or not 0 < last.done < last.total)):
-            return
-        self._begin(last.total, last)
-
-    def step_at(self, epoch: str) -> int | None:
-        """Return the step of a dictionary with this epoch; None if it was printed late."""
-        place, before = number(epoch), self._logged
-        if self.step is None or place is None:
-            return self.step
-        self._logged = (place, self.step)
-        self._decimals = max(self._decimals, len(epoch.partition(".")[2]))
-        if before is None or place <= before[0]:
-            return self.step
-        rise, moved = place - before[0], self.step - before[1]
-        digit = 10.0**-self._decimals
-        if moved and rise < _LEAST_DIGITS * digit:
-            return self.step
-        expected = place * moved / rise
-        is_late = not moved or abs(expected - self.step) > max(1.0, expected * digit / rise)
-        return None if is_late else self.step
-
-    def finished(self, runtime: float, rate: float) -> None:
-        """Note the end: how long [s] the training took, and its steps per second."""
-        last = self._last
-        if not self.total and last is not None and last.done == last.total:
-            if abs(runtime * rate - last.total) <= 1 + runtime * _RATE_ROUNDING:
-                self.total = last.total
+        if last and last.total != self.total and not self._is_stated and last.done < last.total:
+            self._begin(last.total)
 
     def advance(self, bar: Bar) -> int:
         """Return the number of steps that the training's bar advanced; 0 for any other bar."""
@@ -309,21 +245,13 @@ class HfBar:
         if is_other or bar.total != self.total or not bar.done:
             return 0
         since, self._done = bar.done - self._done, max(self._done, bar.done)
-        self._elapsed, self.step = max(self._elapsed, bar.elapsed), _step(bar)
+        self._elapsed = max(self._elapsed, bar.elapsed)
         return max(1, since)
 
-    def _begin(self, total: int, last: Bar | None) -> None:
-        is_other = total != self.total
-        self._is_stated = self._is_stated and not is_other
+    def _begin(self, total: int) -> None:
+        last = self._last if self._last and self._last.total == total else None
         self.total, self._last, self._is_aside = total, last, False
         self._done, self._elapsed = (last.done, last.elapsed) if last else (0, 0)
-        self.step = _step(last) if last else None
-        if is_other:
-            self._logged = None
-
-
-def _step(bar: Bar) -> int | None:
-    return bar.done if (bar.step_time or 0) > _SLOW_S else None
 
 
 # Files of Hugging Face's Trainer: trainer_state.json, all_results.json, train_results.json.

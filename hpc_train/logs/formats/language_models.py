@@ -1,4 +1,4 @@
-"""Programs that train language models: torchtitan, fairseq, LitGPT."""
+"""Programs that train language models: torchtitan and fairseq."""
 
 from __future__ import annotations
 
@@ -128,31 +128,3 @@ def _step_time(found: dict[str, str]) -> float | None:
     if rate and tokens:
         return quotient(tokens, rate)
     return quotient(1, updates) if updates else None
-
-
-# LitGPT, lit-gpt, lit-llama: `iter n step m: loss .., iter time: ..ms` and its newer forms.
-
-_LINE = re.compile(
-    r"\biter {1,8}(?P<iteration>\d{1,15})(?:/\d{1,15})?"
-    r"(?:(?: \|)? {1,4}step {1,8}(?P<step>\d{1,15})(?:/\d{1,15})?)?(?: \||:)?"
-    rf" {{0,4}}loss(?: train)?:? (?P<loss>{NUMBER}|nan|inf)(?P<between>[^\r\n]{{0,120}}?)"
-    rf"\b(?:iter )?time: (?P<time>{NUMBER}) ?(?P<unit>m?s)\b"
-    rf"(?:, speed: (?P<speed>{NUMBER}|-) toks/s/device)?"
-)
-
-
-class LitGpt(Coded):
-    """Parser of the lines of LitGPT's training scripts."""
-
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the values of the first match."""
-        match = _LINE.search(line.text)
-        if match is None:
-            return
-        iteration = int(match["iteration"])
-        step = iteration if match["step"] is None else int(match["step"])
-        # The oldest scripts count iterations from 0, steps from 1.
-        alone = step in (iteration, iteration + 1) and match["speed"] != "-"
-        time = f"{match['unit']}{'' if alone else ' of a micro-batch'}"
-        found = {"loss": match["loss"], time: match["time"], "speed": match["speed"] or ""}
-        yield from self.stated(found, step)

@@ -1,4 +1,4 @@
-"""MLPerf training logs: `:::MLLOG {..}`, and `:::MLL` and `:::MLPv0.5.0` of the first rounds.
+"""MLPerf training logs: `:::MLLOG {..}`.
 
 All values are global. `time_to_train` [s] is the time from run_start to run_stop of a run that did
 not fail. `tracked_stats` contains a rate [1/s] and the time of a step [s]; the rates of GPT-3 are
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hpc_train.logs.formats.base import Coded, Hit, Unreadable
-from hpc_train.logs.formats.number import finite, scan, scan_object, whole
+from hpc_train.logs.formats.number import finite, scan_object, whole
 from hpc_train.logs.line import Line
 
 _OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}
@@ -56,19 +56,12 @@ class Mlperf(Coded):
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of the events on a line."""
-        text = line.text
-        sole = sole_event(text)
-        if sole is not None and sole.key not in _TELLING:
-            return
-        if gpus := gpus_of_system(text):
+        if gpus := gpus_of_system(line.text):
             yield from self._machine(gpus)
-        for event in events_in(text) if sole is None else (sole,):
+        for event in events_in(line.text):
             if isinstance(event, Unreadable):
                 yield event
-                continue
-            if event.task:
-                yield from self._word("submission_benchmark", event.task)
-            if event.key in _TELLING:
+            elif event.key in _TELLING:
                 yield from self._hits(event, line.rank)
 
     def _hits(self, event: Event, rank: int | None) -> Iterator[Hit]:
@@ -175,14 +168,7 @@ _NAMED = re.compile(
 )
 _DGX = 8
 _MOST = 10**6
-_START = re.compile(
-    r":::ML(?:"
-    r"LOG +(?P<object>\{)"
-    r"|L +(?P<mll_s>\d{1,12}(?:\.\d{0,9})?) +(?P<mll_key>\w{1,64}): *(?=\{)"
-    r"|Pv0\.[5-7](?:\.\d{1,3})? +(?P<task>\S{1,64}) +(?P<old_s>\d{1,12}(?:\.\d{0,9})?)"
-    r" +\([^()]{1,512}\) +(?P<old_key>\w{1,64})(?P<old_value>: *)?"
-    r")"
-)
+_START = re.compile(r":::MLLOG +(?=\{)")
 # Locating an error in JSON takes as long as reading all text before it.
 _BROKEN = 64
 
@@ -200,19 +186,12 @@ _decode = msgspec.json.Decoder(_Object).decode
 
 
 class Event(NamedTuple):
-    """What happened, and when [ms since 1970]; `task` is the benchmark where the line names it."""
+    """What happened, and when [ms since 1970]."""
 
     key: str
     time_ms: float
     value: object
     metadata: Mapping[str, object]
-    task: str = ""
-
-
-def sole_event(text: str) -> Event | None:
-    """Return the one event that ends a line; None if that needs the full parser."""
-    _, mark, event = text.partition(":::")
-    return _decoded(event[6:]) if mark and event.startswith("MLLOG {") else None
 
 
 def events_in(text: str) -> Iterator[Event | Unreadable]:
@@ -221,53 +200,24 @@ def events_in(text: str) -> Iterator[Event | Unreadable]:
     for match in _START.finditer(text):
         if match.start() < done:
             continue
-        event, done = _event(match, text)
+        event, done = _event(text, match.end())
         yield event or Unreadable()
         broken += event is None
         if broken > _BROKEN:
             return
 
 
-def _event(match: re.Match[str], text: str) -> tuple[Event | None, int]:
+def _event(text: str, start: int) -> tuple[Event | None, int]:
     """Return an event and where it ends; None if it is damaged."""
-    if match["mll_key"]:
-        return _of_pair(match["mll_key"], float(match["mll_s"]) * 1000, text, match.end())
-    if match["old_key"]:
-        key, old_ms, task = match["old_key"], float(match["old_s"]) * 1000, match["task"]
-        if match["old_value"] is None:
-            return Event(key, old_ms, None, {}, task), match.end()
-        event, end = _of_pair(key, old_ms, text, match.end())
-        return event and event._replace(task=task), end
-    start = match.start("object")
-    if whole_event := _decoded(text[start:]):
-        return whole_event, len(text)
+    with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        sole = _decode(text[start:])
+        if (time_ms := finite(sole.time_ms)) is not None:
+            return Event(sole.key, time_ms, sole.value, _mapping(sole.metadata)), len(text)
     body, end = scan_object(text, start) or ({}, start)
     key, time_ms = body.get("key"), finite(body.get("time_ms"))
     if not isinstance(key, str) or time_ms is None:
         return None, end
     return Event(key, time_ms, body.get("value"), _mapping(body.get("metadata"))), end
-
-
-def _decoded(text: str) -> Event | None:
-    """Return the event of a text that is one object and nothing else."""
-    with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        whole = _decode(text)
-        time_ms = finite(whole.time_ms)
-        if time_ms is not None:
-            return Event(whole.key, time_ms, whole.value, _mapping(whole.metadata))
-    return None
-
-
-def _of_pair(key: str, time_ms: float, text: str, start: int) -> tuple[Event | None, int]:
-    """Read `key: value`; a mapping as value holds value and metadata, at one level or two."""
-    try:
-        value, end = scan(text, start)
-    except (ValueError, RecursionError):
-        return None, start
-    if not isinstance(value, dict):
-        return Event(key, time_ms, value, {}), end
-    metadata = {**value, **_mapping(value.get("metadata"))}
-    return Event(key, time_ms, value.get("value"), metadata), end
 
 
 def _mapping(raw: object) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Benchmarks of collectives: nccl-tests, its JSON, benchmarks of torch.distributed."""
+"""Benchmarks of collectives: nccl-tests and rccl-tests, their tables and their JSON."""
 
 from __future__ import annotations
 
@@ -279,70 +279,3 @@ class NcclJson(TableParser):
         if processes and ranks:
             yield Hit("world_size", float(processes * ranks), "global")
         self._processes, self._groups = [], []
-
-
-# Tables of `torch-dist-bench.py` and the newer `all_reduce_bench.py` (S. Bekman).
-
-_POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
-_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([KMGTP]?)i?B")
-_TITLE = re.compile(
-    r"The (?:average|(?P<payload>[\d.]{1,12}GiB) payload) bandwidth\b.{1,80} over "
-    r"(?P<ranks>\d{1,7}) ranks"
-)
-_TORCH_HEAD = re.compile(r"\|\s{0,20}(?:payload|busbw)\s{0,20}\|")
-_CELL = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(?:GBps|us)?")
-_COLUMNS = {
-    "busbw": ("busbw", ""),
-    "algbw": ("algbw", ""),
-    "latency median": ("latency", "median"),
-    "p99": ("latency", "p99"),
-    "mean": ("latency", "mean"),
-}
-_NAMED = re.compile(r"([a-z_]{3,24}) (busbw|median)")
-
-
-class TorchDistBench(TableParser):
-    """Parser of successive tables."""
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-        self._size: int | None = None
-
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the values of a title or a row."""
-        text = line.text
-        if title := _TITLE.search(text):
-            self.begin()
-            self._names, self._size = [], _bytes(title["payload"] or "")
-            yield Hit("world_size", float(title["ranks"]), "global")
-        elif head := _TORCH_HEAD.search(text):
-            self.begin()
-            self._names = _cells(text[head.start() :])
-        elif self._names and "|" in text and self.wants_next:
-            yield from self._row(_cells(text[text.index("|") :]))
-        else:
-            self.other()
-
-    def _row(self, cells: list[str]) -> Iterator[Hit]:
-        if len(cells) != len(self._names):
-            self.other()
-            return
-        self.begin()
-        size = _bytes(cells[0]) if self._names[0] == "payload" else self._size
-        for name, cell in zip(self._names, cells, strict=True):
-            named, found = _NAMED.fullmatch(name), _CELL.fullmatch(cell)
-            column = _COLUMNS.get(name)
-            if column is None and named:
-                column = ("latency" if named[2] == "median" else "busbw", named[1])
-            value = number(found[1]) if column and found else None
-            if column and value is not None and size is not None:
-                yield Hit(column[0], value, "global", message_size=size, variant=column[1])
-
-
-def _cells(text: str) -> list[str]:
-    return [cell.strip() for cell in text.strip().strip("|").split("|")]
-
-
-def _bytes(text: str) -> int | None:
-    size = _SIZE.fullmatch(text)
-    return None if size is None else round(float(size[1]) * 2 ** _POWERS[size[2]])
