@@ -72,6 +72,7 @@ def choose_root(
     Sightings are compared by time in whole seconds, if all of them have one; then by the rank that
     was reported to fail first; then by the order of lines.
     """
+    candidates = _not_killed_by_srun(candidates)
     if not candidates:
         return None
     lowest = min(map(cause_level, candidates))
@@ -88,6 +89,25 @@ def choose_root(
         return time[:19], other, time, *seen.place
 
     return min(rivals, key=key)
+
+
+def _not_killed_by_srun(candidates: Sequence[Sighting]) -> list[Sighting]:
+    """Drop the kills of srun, which ends the other tasks after one has exited with an error.
+
+    A task was killed first only if that is said first, and another task lost it: without such an
+    error, the task that exited did so by itself.
+    """
+    exited: dict[int, int] = {}
+    for one in candidates:
+        if one.of.kind == "exit" and one.of.group == "slurm":
+            exited[one.file] = min(one.line, exited.get(one.file, one.line))
+    lost = any(cause_level(one) == ECHO and one.of.kind != "kill" for one in candidates)
+
+    def by_srun(one: Sighting) -> bool:
+        first = exited.get(one.file) if one.of.id == "exit_killed" else None
+        return first is not None and "tasks" in dict(one.groups) and (first < one.line or not lost)
+
+    return [one for one in candidates if not by_srun(one)]
 
 
 def specific(seen: Iterable[Sighting]) -> list[Sighting]:
