@@ -42,7 +42,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
             "mlperf mmengine mmengine_json modded_nanogpt mxnet_speedometer nanogpt nanotron "
             "nccl_json nccl_tests nemo_rl nnunet olmo open_clip osu perftest "
             "tensorboard tf_timehistory timm torch_dist_bench torchtitan torchtune torchvision "
-            "ultralytics verl wandb_chart nemo lightning_bar tutorials world_size tqdm generic "
+            "ultralytics verl nemo lightning_bar tutorials world_size tqdm generic "
         ).split()
     },
     "executors": {

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from functools import cache, lru_cache, partial
-from math import ceil, floor, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
@@ -51,8 +50,7 @@ class Measure(Value, frozen=True, kw_only=True):
     of the line, the number of the last epoch, or it is of the run. `mean`: over the steps since the
     last line, or since the start; of a clock, the mean time of the steps since the last line is
     stated. `nonzero`: 0 is no measurement. `beside`, `unless`: another key that the line has to
-    hold, or must not hold. `by`: stated is the only whole number by which the value can be that of
-    another group, as both are rounded. `over`: the number of which it is a part.
+    hold, or must not hold. `over`: the group of the number of which it is a part.
     """
 
     scope: Scope
@@ -66,7 +64,6 @@ class Measure(Value, frozen=True, kw_only=True):
     nonzero: bool = False
     beside: str = ""
     unless: str = ""
-    by: str = ""
     over: str = ""
 
 
@@ -150,11 +147,8 @@ class Shape:
         self.keyed, self.groups = "key" in here, frozenset(groups)
         self.placed = entry.opens or bool(self.groups & {"step", "done", "batch", "epoch"})
         self.anchored = "".join(entry.pattern).startswith("^")
-        # What is computed of two groups.
-        self.computed = [
-            (here[name], here[one.by or one.over], _times if one.by else _part)
-            for name, one in entry.values.items()
-            if one.by or one.over
+        self.parts = [
+            (here[name], here[one.over]) for name, one in entry.values.items() if one.over
         ]
         self.rules = {
             name: one
@@ -191,8 +185,8 @@ class Shape:
                 texts = [next(filter(None, column), None) for column in zip(*found, strict=True)]
                 if not texts:
                     return []
-            for group, under, compute in self.computed:
-                texts[group - 1] = compute(texts[group - 1], texts[under - 1])
+            for group, under in self.parts:
+                texts[group - 1] = _part(texts[group - 1], texts[under - 1])
             return [(fact, text) for fact in facts.values() if (text := texts[fact.group])]
         pairs, rules = {match["key"]: match["value"]} if each is None else dict(found), self.rules
         return [
@@ -207,20 +201,6 @@ def _applies(rules: Measure, text: str, pairs: Mapping[str, str]) -> bool:
     if rules.unless in pairs or (rules.nonzero and not number(text)):
         return False
     return not rules.beside or rules.beside in pairs
-
-
-def _times(text: str | None, other: str | None) -> str:
-    """Return the only whole number by which one rounded value may be that of another."""
-    if not text or not other:
-        return ""
-    over, under = Decimal(text), Decimal(other)
-    half, half_under = (
-        Decimal(1).scaleb(int(one.as_tuple().exponent)) / 2 for one in (over, under)
-    )
-    if under <= half_under:
-        return ""
-    least = ceil((over - half) / (under + half_under))
-    return f"{least}" if least == floor((over + half) / (under - half_under)) else ""
 
 
 def _part(text: str | None, other: str | None) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 
 from hpc_train.logs.event_file import MARK
 from hpc_train.logs.formats.base import Coded, Field, Hit, Unreadable
-from hpc_train.logs.formats.number import COUNTABLE, countable, number, quotient
+from hpc_train.logs.formats.number import COUNTABLE, number, quotient
 from hpc_train.logs.line import Line
 
 _MOST_NAMES = 1024
@@ -96,44 +95,3 @@ class MetricsCsv(_Named):
 def _whole(cell: str) -> int | None:
     value = number(cell)
     return int(value) if value is not None and 0 <= value < COUNTABLE else None
-
-
-# The CSV export of a chart of Weights & Biases: `"Step","RUN - METRIC","RUN - METRIC__MIN", ...`.
-
-_COLUMN = re.compile(r"([^\n]{1,300}) - ([^\n]{1,200}?)(__MIN|__MAX)?")
-_STEPS = ("step", "_step", "global_step", "trainer/global_step", "train/global_step")
-_LONGEST = 1 << 20
-
-
-class WandbChart(_Named):
-    """Parser of such a file; remembers the names of the metrics in its columns."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._names: list[str] = []
-        self._has_steps = False
-
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the cells of a row with a known metric."""
-        cells = _cells(line.text)
-        columns = [_COLUMN.fullmatch(cell) for cell in cells[1:]]
-        if all(columns) and any(one and one[3] for one in columns):
-            # Every column but the first is one of a run, and some are bounds.
-            self._names = ["" if one is None or one[3] else one[2] for one in columns]
-            self._has_steps = cells[0].lower() in _STEPS
-            runs = {one[1] for one in columns if one and not one[3]}
-            self.wants_next = len(runs) == 1 and any(map(self.field, self._names))
-        elif self.wants_next and len(cells) == len(self._names) + 1:
-            step = countable(number(cells[0])) if self._has_steps else None
-            step = None if step is None or step < 0 else step
-            for name, cell in zip(self._names, cells[1:], strict=True):
-                yield from self.hits(name, number(cell), step)
-        elif line.text:
-            self.wants_next = False
-
-
-def _cells(text: str) -> list[str]:
-    try:
-        return next(csv.reader([text[:_LONGEST]]), [])
-    except csv.Error:
-        return []
