@@ -38,9 +38,9 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         for name in (
             "events book all_reduce_bench build_nanogpt composer deepspeed deepspeed_flops "
             "detr_log detectron dllogger espnet fairseq fms_fsdp hf_state hf_trainer "
-            "horovod_synthetic imagenet imb litgpt llm_c maxtext megatron metrics_csv "
+            "horovod_synthetic imagenet imb litgpt megatron metrics_csv "
             "mlperf mmengine mmengine_json modded_nanogpt mxnet_speedometer nanogpt nanotron "
-            "nccl_json nccl_tests nemo_rl nnunet olmo open_clip osu perftest "
+            "nccl_tests nemo_rl nnunet olmo open_clip osu perftest "
             "tensorboard tf_timehistory timm torch_dist_bench torchtitan torchtune torchvision "
             "ultralytics verl nemo lightning_bar tutorials world_size tqdm generic "
         ).split()

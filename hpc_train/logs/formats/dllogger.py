@@ -3,8 +3,7 @@
 Rank 0 prints for the whole job: all values are global. A script may choose any names; the names
 that NVIDIA's examples use are read. Rates are in 1/s. Times are in s unless the unit `ms` follows
 the value or is given in the metadata. `top1` is a percentage. Values of the validation are ignored,
-except the accuracy. The speech examples print `epoch 1 | iter 2/48 | loss 40.9 | took 0.5 s`: the
-seconds of one iteration.
+except the accuracy.
 """
 
 from __future__ import annotations
@@ -16,22 +15,12 @@ from hpc_train.logs.formats.base import Coded, Hit, RunningStep, Unreadable
 from hpc_train.logs.formats.number import NUMBER, finite, number, scan_object, whole
 from hpc_train.logs.line import Line
 
-# `LOG Wed May  1 10:00:00 2024 - (0, 14) ..` is the variant of AWS's examples for Neuron.
-_TEXT = re.compile(
-    r"(?:DLL \d{4}-\d\d-\d\d [\d:.]{5,20}|LOG \w{3} \w{3} +\d{1,2} [\d:]{8} \d{4})"
-    r" - (?P<rest>.*)"
-)
+_TEXT = re.compile(r"DLL \d{4}-\d\d-\d\d [\d:.]{5,20} - (?P<rest>.*)")
 _TUPLE = re.compile(r"\((?P<parts>(?:\d{1,12}, ?){0,4}(?:\d{1,12})?)\)")
 _WORDS = re.compile(
     r"(?:(?:Training )?Epoch: ?(?P<epoch>\d{1,9}))?"
     r"(?:\s*(?:Training )?(?:Iteration|Step): ?(?P<step>\d{1,12}))?"
 )
-_SPEECH = re.compile(r"epoch +(?P<epoch>\d{1,9}) \| iter +(?P<step>\d{1,12})/\d{1,12} \|")
-_SPEECH_VALUES: dict[str, re.Pattern[str]] = {
-    "loss": re.compile(rf"\| loss +({NUMBER}) \|"),
-    "step_time": re.compile(rf"\| (?:took|elapsed) +({NUMBER}) s(?= |$)"),
-    "learning_rate": re.compile(rf"\| lrate +(?:{NUMBER} -> )?({NUMBER})(?= |$)"),
-}
 _PAIR = re.compile(
     rf"(?P<name>[^\s:]{{1,80}}) : (?P<value>{NUMBER})(?!\S)"
     r"(?: (?P<unit>[^\s:]{1,24})(?!\S)(?! :))?"
@@ -58,15 +47,6 @@ class DlLogger(Coded):
             return
         match = _TEXT.search(text)
         if match is None:
-            return
-        speech = _SPEECH.match(match["rest"])
-        if speech is not None:
-            step = self._step([int(speech["epoch"]), int(speech["step"])])
-            for metric, pattern in _SPEECH_VALUES.items():
-                found = pattern.search(match["rest"])
-                value = number(found[1]) if found else None
-                if value is not None:
-                    yield Hit(metric, value, "global", step)
             return
         place, rest = _place(match["rest"])
         step = self._step(place)

@@ -1,4 +1,4 @@
-"""Benchmarks of collectives: nccl-tests and rccl-tests, their tables and their JSON."""
+"""Benchmarks of collectives: the tables of nccl-tests and rccl-tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hpc_train.logs.formats.base import Column, Hit, TableParser, Unreadable, row_hits
-from hpc_train.logs.formats.number import NUMBER, countable, number
+from hpc_train.logs.formats.number import NUMBER, number
 from hpc_train.logs.line import Line
 
 # Tables of nccl-tests and rccl-tests (`all_reduce_perf` and the others), all versions.
@@ -194,88 +194,3 @@ def starts_row(words: Sequence[str]) -> bool:
 
 def _undated(words: Sequence[str]) -> Sequence[str]:
     return words[:-2] if len(words) > 2 and _DATE.fullmatch(words[-2]) else words
-
-
-# Files that nccl-tests writes with `-J`, and the JSON of rccl-tests (`-Z json`).
-
-_JSON_METRICS = {
-    **dict.fromkeys(("time", "cpu_time"), "latency"),
-    **dict.fromkeys(("alg_bw", "algBw"), "algbw"),
-    **dict.fromkeys(("bus_bw", "busBw"), "busbw"),
-}
-_OPENS = frozenset({"out_of_place", "in_place", "out_of_bounds", "average_bus_bandwidth"})
-_KEY = re.compile(
-    r'"(nccl_version|size|time|cpu_time|alg_?[bB]w|bus_?[bB]w|inPlace|rank|group|nthreads|ngpus|count'
-    r"|bandwidth|results|experiment_name|end_time|[a-z_]{1,24}_per_iter"
-    r'|out_of_place|in_place|out_of_bounds|average_bus_bandwidth)"\s{0,8}:\s{0,8}'
-    r'(?:(-?\d{1,20}(?:\.\d{1,20})?(?:[eE][-+]?\d{1,3})?)(?=[\s,}\]]|$)|["{\[n])'
-)
-# Same as `str.isalpha`, except for characters such as one half.
-_LETTER = re.compile(r"[^\W\d_]")
-
-
-class NcclJson(TableParser):
-    """Parser of one file; remembers the current key."""
-
-    def __init__(self) -> None:
-        self._size: int | None = None
-        self._within = ""
-        self._per_process = {"nthreads": 1, "ngpus": 1}
-        self._processes: list[int | None] = []
-        self._groups: list[int | None] = []
-
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the values of the keys on a line."""
-        ended, found = False, False
-        for match in _KEY.finditer(line.text):
-            # A version in quotes belongs to a description of a system.
-            found |= match[1] != "nccl_version" or match[2] is not None
-            ended = match[1] == "end_time"
-            yield from self._key(match[1], None if match[2] is None else number(match[2]))
-        if found:
-            self.begin()
-        # The times of all iterations are lines with one number each.
-        elif _LETTER.search(line.text):
-            self.other()
-        if ended:
-            self.end()
-
-    def _key(self, key: str, value: float | None) -> Iterator[Hit]:
-        if key == "size":
-            self._size = countable(value)
-        elif key == "experiment_name":
-            self._size, self._within = None, ""
-        elif key in _OPENS or key.endswith("_per_iter"):
-            self._within = key
-        elif key == "results":
-            yield from self._world()
-        elif value is not None:
-            yield from self._number(key, value)
-
-    def _number(self, key: str, value: float) -> Iterator[Hit]:
-        within = self._within
-        if key == "inPlace":
-            self._within = "in_place" if value else "out_of_place"
-        elif key == "rank":
-            self._processes.append(countable(value))
-        elif key == "group":
-            self._groups.append(countable(value))
-        elif key in self._per_process:
-            self._per_process[key] = countable(value) or 0
-        elif key in _JSON_METRICS and self._size is not None and within.endswith("_place"):
-            size, metric = self._size, _JSON_METRICS[key]
-            yield Hit(metric, value, "global", message_size=size, variant=within)
-        elif key == "count" and within == "out_of_bounds":
-            yield Hit("wrong_values", value, "global")
-        elif key == "bandwidth" and within == "average_bus_bandwidth":
-            yield Hit("busbw", value, "global", variant="average")
-
-    def _world(self) -> Iterator[Hit]:
-        # For each process, the file contains the first rank only.
-        ranks = self._per_process["nthreads"] * self._per_process["ngpus"]
-        processes = len(set(self._processes))
-        if self._groups:
-            processes = min(processes, self._groups.count(self._groups[0]))
-        if processes and ranks:
-            yield Hit("world_size", float(processes * ranks), "global")
-        self._processes, self._groups = [], []

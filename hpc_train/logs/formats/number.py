@@ -15,7 +15,7 @@ COUNTABLE = 10**15
 """Beyond this a step or rank is no number of anything, and tables hold 64 bits."""
 CLOCK = r"(?:\d{1,6} days?, )?\d{1,7}:\d\d:\d\d(?:\.\d{1,9})?"
 """Pattern of days, hours, minutes and seconds."""
-_CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,7}):(\d\d):(\d\d(?:\.\d{1,9})?)")
+_CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(?:(\d{1,7}):)?(\d{1,3}):(\d\d(?:\.\d{1,9})?)")
 _GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 scan = json.JSONDecoder().raw_decode
 

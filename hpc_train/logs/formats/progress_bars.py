@@ -1,4 +1,4 @@
-"""Progress bars of tqdm and Rich: those of Lightning, NeMo and Ultralytics, and any others."""
+"""Progress bars of tqdm and Rich: those of Lightning and NeMo, and any others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from hpc_train.logs.formats.base import Coded, Hit, Unreadable
-from hpc_train.logs.formats.number import number, scaled
+from hpc_train.logs.formats.number import number
 from hpc_train.logs.line import Line
 
 # Progress bars of tqdm and Rich -> position, other fields, and the mean time of iterations.
@@ -278,62 +278,3 @@ def _step(fields: Fields, place: int) -> int:
     shown = fields.get("global_step", "")
     value = None if "e" in shown else number(shown)
     return place if value is None or not 0 <= value < 1e15 else int(value)
-
-
-# Ultralytics YOLO, YOLOv5 to YOLO26: `1/100  2.31G  1.2 ..  640: 100%|###| 8/8 [00:12<00:00, ..]`.
-
-_N = r"(?:\d{1,9}(?:\.\d{0,9})?(?:e[+-]\d\d)?|nan|inf)"
-_YOLO_EPOCH = re.compile(
-    r"(?:^|\s)(?P<epoch>\d{1,6})/(?P<last>\d{1,6}) {2,20}[\d.]{1,8}[MG]B?"
-    rf"(?: {{1,20}}{_N}){{2,12}}: {{1,4}}100%"
-)
-_YOLO_TQDM = re.compile(
-    r"(?:\|[^|]{0,400}\|)? {0,4}(?P<done>\d{1,9})/(?P<total>\d{1,9}) \[(?P<time>[\d:]{4,12})<"
-)
-# The remainder of a longer text may follow the time.
-_YOLO_OWN = re.compile(
-    r" [━─╸]{4,40} (?P<done>\d{1,9})/(?P<total>\d{1,9}) "
-    r"(?:[\d.]{1,12}K?(?:it/s|s/it) )?"
-    r"(?P<time>\d{1,2}\.\d(?=s)|(?:\d{1,3}:)?\d{1,2}:\d\d)"
-)
-_ALL = re.compile(r"^\s{0,8}\d{1,6} epochs completed in (?P<hours>\d{1,6}\.\d{3}) hours\.?")
-_PRECISE = 10
-"""The smallest time, in units of its last digit, that is precise to 5 %."""
-
-
-class Ultralytics(Coded):
-    """Parser of the tables that the trainers print; remembers the last epoch that was yielded."""
-
-    def __init__(self) -> None:
-        self._stated: tuple[str, str, str] | None = None
-        self._first = 1
-
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the mean of an epoch, from the first drawing of its finished bar."""
-        epoch = _YOLO_EPOCH.search(line.text)
-        if epoch is None:
-            if end := _ALL.search(line.text):
-                self._stated = None
-                if float(end["hours"]) * 1000 >= _PRECISE:
-                    yield Hit("time_to_train", scaled(float(end["hours"]), 3600.0), "global")
-            return
-        bar = _YOLO_TQDM.match(line.text, epoch.end()) or _YOLO_OWN.match(line.text, epoch.end())
-        if bar is None or bar["done"] != bar["total"] or bar["total"] == "0":
-            return
-        stated, took = (epoch["epoch"], epoch["last"], bar["total"]), _took(bar)
-        if stated == self._stated or took is None:
-            return
-        self._stated = stated
-        iterations, number_ = int(bar["total"]), int(epoch["epoch"])
-        self._first = min(self._first, number_)
-        step = (number_ + 1 - self._first) * iterations
-        yield Hit("step_time", took / iterations, "per_rank", step, steps=iterations)
-        yield Hit("epoch_time", took, "per_rank", number_)
-
-
-def _took(bar: re.Match[str]) -> float | None:
-    """Return the time [s] of a finished bar, if it is precise enough."""
-    took = 0.0
-    for part in bar["time"].split(":"):
-        took = took * 60 + float(part)
-    return took if took >= _PRECISE * (0.1 if "." in bar["time"] else 1.0) else None
