@@ -36,7 +36,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
     "parsers": {
         name: f"hpc_train.logs.formats.formats:{name}"
         for name in (
-            "events book all_reduce_bench build_nanogpt composer deepspeed deepspeed_flops "
+            "events book all_reduce_bench build_nanogpt composer deepspeed "
             "detr_log detectron dllogger espnet fairseq fms_fsdp hf_state hf_trainer "
             "horovod_synthetic imagenet imb litgpt megatron metrics_csv "
             "mlperf mmengine mmengine_json modded_nanogpt mxnet_speedometer nanogpt nanotron "

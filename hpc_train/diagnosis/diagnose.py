@@ -355,7 +355,7 @@ def _ranks(seen: Sequence[Sighting], end: JobEnd) -> int | None:
 
 
 # Groups of errors that a program may print at teardown, after its work.
-_TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
+_TEARDOWN: frozenset[str] = frozenset({"slurm", "mpi", "torchrun", "c10d", "nccl"})
 # Kinds of evidence that work is done, strongest first, each with the mildest failure overriding it.
 _MILDEST: Mapping[EndingKind, int] = {
     "success": CAUSE,

@@ -148,10 +148,6 @@ def first_of(seen: Iterable[Sighting]) -> FirstFailure | None:
 LONGEST = 500
 # The kind of a start that repeats one of the first lines of its log.
 AGAIN = "again"
-# The last line of the report that LSF appends to the output of a job: the next job begins below it.
-_REPORT = b"The output (if any) is above this job summary."
-
-
 _STATUS = re.compile(r'"(?:status|success)": ?(?:"\w{1,40}"|true|false)')
 EndingKind = Literal["success", "work", "bench", "part", "restart", "failure"]
 
@@ -246,7 +242,7 @@ class MarkReader:
 
     def __init__(self) -> None:
         held = (literal for one in (*marks().ends, *marks().starts) for literal in one.held)
-        self.literals = tuple(dict.fromkeys((*held, _REPORT)))
+        self.literals = tuple(dict.fromkeys(held))
 
     def read(self, line: Line) -> Iterator[Ending | Start]:
         """Yield the ending and the start that the line reports."""
@@ -259,8 +255,6 @@ class MarkReader:
             found = _STATUS.search(line.text) if "run_stop" in end.literals else None
             text = f"run_stop, {found[0]}" if found else line.text
             yield Ending(kind=end.kind, line=line.number, text=text[:LONGEST])
-        if line.raw.strip() == _REPORT:
-            yield Start(kind=_REPORT.decode(), line=line.number + 1, sure=True)
         for one in marks().starts:
             if match := one.match(line):
                 number = int(match.groupdict().get("number") or 0)
@@ -288,16 +282,11 @@ def _firsts(observed: Observed, file: int) -> Iterator[int]:
     ended = [ending for number, ending in observed.endings if number == file]
     since = 1
     starts = [one for number, one in observed.starts if number == file]
-    places = [*(one.line for one in seen), *(one.line for one in ended)]
     for start in sorted(starts, key=lambda one: one.line):
         before = begun.get(start.kind, since if start.kind == AGAIN else None)
-        if start.sure:
-            # A report of LSF may be the end of the log.
-            last = max((*places, *(one.line for one in starts if one != start)), default=0)
-            is_end = start.kind == _REPORT.decode() and last < start.line
-            new = start.line > since and not is_end
-        else:
-            new = before is not None and _over(start, before, seen, ended)
+        new = start.line > since if start.sure else False
+        if not start.sure and before is not None:
+            new = _over(start, before, seen, ended)
         if new:
             yield from [0] * (start.number - found - 1)
             yield start.line

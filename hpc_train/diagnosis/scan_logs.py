@@ -244,7 +244,7 @@ _STEPS = (
 )
 _LAST_STEPS = tuple(re.compile(step.pattern.replace(rb"(\d{1,12})\b", rb"\1\b")) for step in _STEPS)
 _WORD = re.compile(rb"\w")
-# `Epoch 35/35, Train Loss: 0.57`; `Epoch 35/35` with the finished bar of Keras below it.
+# `Epoch 35/35, Train Loss: 0.57`.
 _EPOCH = re.compile(
     rb"poch[ :]{1,2}\[?(?P<epoch>\d{1,6}) ?/ ?(?P<of>\d{1,6})\b(?P<rest>[^\r\n]{0,300})"
 )
@@ -252,11 +252,6 @@ _LAST_EPOCH = re.compile(rb"poch[ :]{1,2}\[?0{0,5}(\d{1,6}) ?/ ?0{0,5}\1\b")
 _RESULT = re.compile(rb"(?i)(?:loss|acc|acc[a-z]{1,5}|ppl|f1|auc|m[as]e)['\"]?[ :=]{1,4}\(?-?\d")
 # A line of this form is one of many in its epoch.
 _INNER = re.compile(rb"(?i)\d ?/ ?\d|\d%\||it/s|step|batch|iter")
-_BAR = re.compile(
-    rb"\b(\d{1,9})/\1 (?:\[={1,60}\] - |(?:\xe2\x94\x81){1,60} )\d{1,6}m?s "
-    rb"[^\r\n]{0,60}(?:loss|acc)"
-)
-_CLOSED = re.compile(rb"[\]:,. ]{0,4}$")
 
 
 class StepReader:
@@ -318,7 +313,7 @@ class EpochReader:
                     self.endings.pop()
                 else:
                     self._note(match, number, "restart")
-            elif epoch == (self._before[0] + 1, self._before[1]) and _is_last(match, text):
+            elif epoch == (self._before[0] + 1, self._before[1]) and _is_last(match):
                 self._note(match, number, "part")
                 self._done = True
             self._before = epoch
@@ -331,11 +326,6 @@ class EpochReader:
         self.endings.append(Ending(kind=kind, line=line, text=shown))
 
 
-def _is_last(match: re.Match[bytes], text: bytes) -> bool:
-    if int(match["epoch"]) != int(match["of"]):
-        return False
-    rest = match["rest"]
-    if _CLOSED.fullmatch(rest):
-        following = text.find(b"poch", match.end())
-        return bool(_BAR.search(text, match.end(), following if following >= 0 else len(text)))
-    return bool(_RESULT.search(rest)) and not _INNER.search(rest)
+def _is_last(match: re.Match[bytes]) -> bool:
+    is_last, rest = int(match["epoch"]) == int(match["of"]), match["rest"]
+    return is_last and bool(_RESULT.search(rest)) and not _INNER.search(rest)

@@ -26,7 +26,6 @@ PACKAGED = "hpctrain"
 
 SignatureGroup = Literal[
     "slurm",
-    "lsf",
     "mpi",
     "torchrun",
     "c10d",

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hpc_train.base import registry
 from hpc_train.base.errors import LogParseError
@@ -31,9 +30,6 @@ from hpc_train.logs.read_log import (
 )
 from hpc_train.logs.record import Pack, Record
 from hpc_train.logs.record_index import Index
-
-if TYPE_CHECKING:
-    pass
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})
 _PREFIX_HINT = r"for example (?P<host>\w+)-gpu(?P<local>\d+)> ; groups: rank, local, host"

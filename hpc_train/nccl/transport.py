@@ -20,7 +20,6 @@ from hpc_train.runs.nccl_transport import Adapter, Transport, TransportFinding
 from hpc_train.runs.run import Run
 from hpc_train.sites.partition import Fabric, Network
 
-_SHOWN = 12
 _SLOW: tuple[Fabric | None, ...] = (None, "ethernet")
 # Fabrics for which NCCL needs a plug-in; without it, NCCL uses sockets.
 _PLUGINS: dict[Fabric, str] = {
@@ -188,35 +187,6 @@ def _networks(facts: Transport, promised: Network) -> Iterator[TransportFinding]
         )
 
 
-def _links(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    """Find adapters of different link layers or speeds: collectives wait for the slowest."""
-    layers = sorted({adapter.link_layer for adapter in facts.adapters})
-    if facts.nodes == 1:
-        return
-    if len(layers) > 1:
-        listed = ", ".join(f"{a.name}/{a.link_layer}" for a in facts.adapters[:_SHOWN])
-        yield _found(
-            ("nccl_mixed_link_layers", "warning"),
-            f"NCCL uses adapters of different link layers together: {listed}",
-            "name those of the fast network in NCCL_IB_HCA (network.hcas of the profile)",
-            facts.places("adapter"),
-        )
-    for layer in layers:
-        alike = [one for one in facts.adapters if one.link_layer == layer and one.gbps]
-        if len({speed for one in alike for speed in one.gbps}) > 1:
-            listed = ", ".join(
-                f"{one.name} {'/'.join(f'{speed:g}' for speed in one.gbps)}"
-                for one in alike[:_SHOWN]
-            )
-            yield _found(
-                ("nccl_mixed_link_speeds", "warning"),
-                f"adapters of one kind run at different speeds [Gbit/s]: {listed}",
-                "a link that came up slow shows in `ibstat`, `ethtool` and at its cable; "
-                "exclude the adapters of another network in NCCL_IB_HCA",
-                facts.places("speed", "adapter"),
-            )
-
-
 def _through_host(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
     """Find channels through host memory between GPUs of one node."""
     shared = facts.channels.get("SHM", 0)
@@ -238,7 +208,7 @@ def _through_host(facts: Transport, _promised: Network) -> Iterator[TransportFin
 
 
 _RULES: tuple[TransportRule, ...] = (
-    _sockets, _plugins, _gpudirect, _networks, _links, _through_host
+    _sockets, _plugins, _gpudirect, _networks, _through_host
 )  # fmt: skip
 
 

@@ -110,24 +110,6 @@ def test_several_networks() -> None:
     assert ids(facts) == ["nccl_socket_transport", "nccl_mixed_networks"]
 
 
-def test_link_layers() -> None:
-    adapters = (Adapter(name="a:1", link_layer="IB"), Adapter(name="b:1", link_layer="RoCE"))
-    assert ids(two_nodes("NET/IB/GDRDMA", adapters=adapters)) == ["nccl_mixed_link_layers"]
-    assert ids(Transport(nodes=1, channels={"P2P/IPC": 1}, adapters=adapters)) == []
-
-
-def test_link_speeds() -> None:
-    fast, slow = (
-        Adapter(name=f"{name}:1", link_layer="IB", gbps=(speed,))
-        for name, speed in (("a", 400.0), ("b", 200.0))
-    )
-    (finding,) = verdict(two_nodes("NET/IB/GDRDMA", adapters=(fast, slow))).findings
-    assert (finding.id, finding.severity) == ("nccl_mixed_link_speeds", "warning")
-    assert finding.message.endswith(": a:1 400, b:1 200")
-    assert ids(two_nodes("NET/IB/GDRDMA", adapters=(fast, fast))) == []
-    assert ids(Transport(nodes=1, channels={"P2P/IPC": 1}, adapters=(fast, slow))) == []
-
-
 def test_provider_tcp() -> None:
     facts = two_nodes("NET/AWS Libfabric/GDRDMA", provider="tcp;ofi_rxm")
     assert ids(facts) == ["nccl_ofi_tcp"]

@@ -42,11 +42,6 @@ _BANNER = re.compile(
 _ACCUMULATED = "Gradient Accumulation steps"
 # Keys that distinguish a log of the Trainer from other dictionaries with a loss.
 _COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm"})
-_LOGGED = (
-    *("loss", "grad_norm", "learning_rate", "lr", "memory(GiB)", "memory/max_active (GiB)"),
-    *("memory/max_mem_active(gib)", "tokens_per_second_per_gpu", "tokens/train_per_sec_per_gpu"),
-    "train_speed(s/it)",
-)
 _STEP = (
     *("global_step/max_steps", "steps[global_step/max_steps]", "iteration"),
     *("current_steps", "global_step", "step"),
@@ -77,7 +72,9 @@ class _HfFormat(Coded):
         elif "loss" in log and _COMPANIONS & log.keys():
             # Ranks print the same reduced loss; the epoch alone is rounded, and shared by many.
             copy = " ".join(f"{log.get(key)}" for key in ("loss", *sorted(_COMPANIONS)))
-            found: dict[str, object] = {key: log[key] for key in _LOGGED if key in log}
+            found: dict[str, object] = {
+                key: log[key] for key, one in self.fields.items() if key in log and not one.once
+            }
             if "num_input_tokens_seen" in log:
                 found["tokens of the job"] = log.get("train_tokens_per_second")
             for hit in self.stated(found, step, steps):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from hpc_train.logs.formats.base import OF_LINE, Coded, Hit, Intervals, Unreadable
-from hpc_train.logs.formats.number import NUMBER, VALUE, number, quotient
+from hpc_train.logs.formats.number import NUMBER, VALUE, countable, number, quotient
 from hpc_train.logs.line import Line, clean, peel
 
 # torchtitan: `step: n  loss: ..  memory: ..  tps: ..  tflops: ..  mfu: ..%`.
@@ -78,7 +78,6 @@ class Torchtitan(Coded):
 
 _JSON = re.compile(rf'"(\w{{1,40}})": "?{VALUE}(?=["}},])')
 _SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={VALUE}(?=[,\]\s]|$)")
-_PLACE = re.compile(r"\| epoch 0{0,2}(\d{1,9}) +(\d{1,12}) / (\d{1,12}) loss=")
 _DONE = re.compile(r"done training in (" + NUMBER + ") seconds")
 
 
@@ -97,11 +96,10 @@ class Fairseq(Coded):
             yield Hit("time_to_train", took, "global", once="done")
             return
         found = dict((_JSON if '"wps": ' in text else _SIMPLE).findall(text))
-        place = _PLACE.search(text)
-        if "wps" not in found or not ("ups" in found or place):
+        if "wps" not in found or "ups" not in found:
             return
-        update = _update(found, place)
-        if update is None:
+        update = countable(number(found.get("num_updates", "")))
+        if update is None or update < 0:
             yield Unreadable()
         elif update:
             steps = update - self._last if 0 < self._last < update else 1
@@ -110,17 +108,6 @@ class Fairseq(Coded):
             values = {key: text for key, text in found.items() if key != "wps" or number(text) != 0}
             for hit in self.stated({**values, "time": _step_time(found)}, update, steps):
                 yield msgspec.structs.replace(hit, once=f"{update}")
-
-
-def _update(found: dict[str, str], place: re.Match[str] | None) -> int | None:
-    """Return the number of the update; 0 before the first, None if unknown."""
-    stated = number(found.get("num_updates", ""))
-    if stated is not None:
-        return int(stated) if 0 <= stated < 1e15 else None
-    if place is None or "num_updates" in found:
-        return None
-    epoch, done, total = (int(part) for part in place.groups())
-    return (epoch - 1) * total + done if epoch else None
 
 
 def _step_time(found: dict[str, str]) -> float | None:

@@ -20,8 +20,6 @@ from hpc_train.logs.record import Scope
 _ITERATION = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
 # GPT-NeoX starts the line with this field.
 _RATE = re.compile(rf"samples/sec: {{1,8}}({NUMBER}) \| $")
-# GLM and SwissArmyTransformer end the line with this field.
-_SPEED = re.compile(rf"\bspeed ({NUMBER}) samples/\(min\*GPU\)")
 _STARTS = re.compile(r"elapsed time per iteration \(m?s\): +\d")
 _VALIDATION = re.compile(
     r"\bvalidation (?:loss|results) at (?:iteration (?P<step>\d{1,15})\b)?[^|]{0,80}\|(?P<rest>.*)"
@@ -128,8 +126,6 @@ class Megatron(Coded):
         found, cut = fields(line.text[head.end() : end])
         if rate := _RATE.search(line.text, max(0, head.start() - 60), head.start()):
             found.insert(0, ("samples sec", rate[1]))
-        if speed := _SPEED.search(line.text, head.end(), end):
-            found.append(("speed samples min gpu", speed[1]))
         for key, text in found:
             field = self.fields.get(key)
             if field is None:
