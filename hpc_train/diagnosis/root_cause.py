@@ -30,7 +30,6 @@ _ECHOES = (
 # Exceptions of another process or thread, raised again; the cause has its own traceback.
 _RAISED = re.compile(
     r"Caught \w{1,80} in (?:replica \d|DataLoader worker process|pin memory thread)"
-    r"|^(?:jax\._src\.traceback_util\.)?UnfilteredStackTrace: "
     r"|^(?:ray\.exceptions\.)?RayTaskError\(|^Exception:?$"
     r"|^torch\.multiprocessing\.spawn\.Process(?:Raised|Exited)Exception"
     r"|^concurrent\.futures\.process\._RemoteTraceback|^multiprocessing\.pool\.RemoteTraceback"

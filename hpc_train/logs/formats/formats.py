@@ -48,9 +48,9 @@ class Measure(Value, frozen=True, kw_only=True):
 
     `scale`: factor to the unit of the metric; a new metric needs a `unit`. `at`: its step is that
     of the line, the number of the last epoch, or it is of the run. `mean`: over the steps since the
-    last line, or since the start; of a clock, the mean time of the steps since the last line is
-    stated. `nonzero`: 0 is no measurement. `beside`, `unless`: another key that the line has to
-    hold, or must not hold. `over`: the group of the number of which it is a part.
+    last line, or since the start. `nonzero`: 0 is no measurement. `beside`, `unless`: another key
+    that the line has to hold, or must not hold. `over`: the group of the number of which it is a
+    part.
     """
 
     scope: Scope
@@ -59,7 +59,7 @@ class Measure(Value, frozen=True, kw_only=True):
     scale: float = 1.0
     variant: str = ""
     at: Literal["step", "epoch", "run"] = "step"
-    mean: Literal["", "since_last", "since_start", "of_clock"] = ""
+    mean: Literal["", "since_last", "since_start"] = ""
     once: str = ""
     nonzero: bool = False
     beside: str = ""
@@ -230,7 +230,6 @@ class FormatParser:
         self._intervals = Intervals()
         self._epochs: dict[int | None, int] = {}
         self._running: dict[int | None, RunningStep] = {}
-        self._clocks: dict[int | None, tuple[int, float]] = {}
 
     def read(self, line: Line) -> list[Hit | Unreadable]:
         """Return the values of the first kind of line that matches, of each match."""
@@ -271,7 +270,7 @@ class FormatParser:
         for (_, metric, scope, own, scale, at, mean, variant, once), text in stated:
             value, of = seconds(text) if ":" in text else number(text), 1
             if mean:
-                value, of = self._mean(mean, value, who, (step, steps))
+                of = steps if mean == "since_last" else max(1, step or 0)
             if value is None or (
                 scale * unit != 1.0 and not isfinite(value := scaled(value, scale * unit))
             ):
@@ -282,20 +281,6 @@ class FormatParser:
         if shape.cut and shape.cut.search(match.string, match.end(), end):
             hits.append(Unreadable())
         return hits
-
-    def _mean(
-        self, kind: str, value: float | None, who: int | None, place: tuple[int | None, int]
-    ) -> tuple[float | None, int]:
-        """Return a mean, and the number of steps that it covers."""
-        step, steps = place
-        if kind != "of_clock":
-            return value, steps if kind == "since_last" else max(1, step or 0)
-        last = self._clocks.pop(who, None)
-        if step is None or value is None:
-            return None, 1
-        self._clocks[who] = step, value
-        steps, took = (step - last[0], value - last[1]) if last else (0, 0.0)
-        return (took / steps, steps) if steps > 0 and took > 0 else (None, 1)
 
     def _place(
         self, shape: Shape, match: re.Match[str], line: Line, who: int | None

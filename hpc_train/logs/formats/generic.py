@@ -4,7 +4,7 @@ The last parser: it reads only logs in which no other parser found a measurement
 so. A value is read only if its words and its unit leave no doubt:
 
 - `step_time` and `epoch_time`, per rank: a time with a unit, of a named step or epoch
-  (`step time: 51 ms`, `Epoch 0 took 0.5s`, `took 2 min 5 s`, `took 0:02:05`); the key may have the
+  (`step time: 51 ms`, `Epoch 0 took 0.5s`, `took 0:02:05`); the key may have the
   unit (`step_time_ms`, `ms/batch`). A time
   without a word behind a separator at the end of the line is that of the epoch that it names.
 - `samples_per_second` and `tokens_per_second`: a rate of images, samples or sequences, or of
@@ -69,13 +69,7 @@ _LAST_TIME = re.compile(r"(?: [-|>\u2013]{1,2} |[,;|] ?|\t|  )\d[\d.,]{0,20} ?[a
 # In a line with `412,5 ms`, 2.482 may be two thousand.
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,])(?:0,\d+|\d{1,9},(?:\d{1,2}|\d{4,9}))(?![\d,])")
 _GROUPED_BY_POINT = re.compile(r"[1-9]\d{0,2}\.\d{3}")
-# `2 minutes and 13.5 seconds`, `1h 2m`, `2m13s`; behind a word of a time, `0:02:13`.
-_PART = r"(\d{1,6}(?:\.\d{1,9})?) ?"
-_IN_WORDS = re.compile(
-    rf"(?<![\w.:,-])(?=\d[\d.]{{0,9}} ?[hm])(?:{_PART}(?:h|hrs?|hours?)(?![a-z])(?:,? (?:and )?)?)?"
-    rf"(?:{_PART}(?:m|mins?|minutes?)(?![a-z])(?:,? (?:and )?)?)?"
-    rf"(?:{_PART}(?:s|secs?|seconds?)(?![a-z/]))?"
-)
+# Behind a word of a time: `0:02:13`.
 _CLOCKED = re.compile(
     r"(?i)(\b(?:took|takes|in|time|duration)[ :=(]{1,3})(\d{1,4}:\d\d:\d\d(?:\.\d{1,9})?)"
 )
@@ -93,7 +87,6 @@ class Generic(Coded):
         """Return the values of a line that are certain."""
         text = _VECTOR.sub(" ", line.text)
         text = _CLOCKED.sub(lambda found: f"{found[1]}{seconds(found[2]):g} s", text)
-        text = _IN_WORDS.sub(_sum_of_parts, text)
         if _OTHER.search(text) or self._counts_others(text):
             return []
         found = list(_json(text)) if text.startswith("{") else list(quantities(text))
@@ -134,15 +127,6 @@ class Generic(Coded):
             self._steps = counter[2] if re.search(r"\d", between) else self._steps
             return False
         return bool(self._steps) and counter[2] != self._steps and "poch" not in text
-
-
-def _sum_of_parts(found: re.Match[str]) -> str:
-    """Return a time in words in seconds."""
-    parts = found.groups()
-    if sum(part is not None for part in parts) < 2 and parts[0] is None:
-        return found[0]
-    times = zip(parts, (3600, 60, 1), strict=True)
-    return f"{sum(float(part or 0) * factor for part, factor in times):g} s "
 
 
 def _json(text: str) -> Iterator[Quantity]:
@@ -369,8 +353,8 @@ def with_unit_of_key(item: Quantity) -> Quantity:
 def time_metric(item: Quantity, place: dict[str, int], line: list[Quantity]) -> str:
     """Return the metric of a time with a unit; empty if it is not certain."""
     key = item.words
-    # `1 min 30 s`, `3 s ± 1 s`
-    if any(one.unit in SECONDS and not one.words for one in line):
+    # `1 min 30 s`, `2 minutes and 3 s`, `3 s ± 1 s`
+    if any(one.unit in SECONDS and one.words in ("", "and") for one in line):
         return ""
     if _STEP_TIME.fullmatch(key):
         return "step_time"
