@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
@@ -137,22 +137,6 @@ class TableParser(Coded):
         self._others += 1
         if self._others > _PATIENCE:
             self.wants_next = False
-
-
-# The metric, variant and factor of a column.
-Column = tuple[str, str, float]
-
-
-def row_hits(
-    columns: Sequence[Column | None], words: Sequence[str], scope: Scope, size: int | None
-) -> Iterator[Hit]:
-    """Yield the numbers of a row; `size` is the size of the message."""
-    for column, word in zip(columns, words, strict=True):
-        value = number(word) if column else None
-        if column and value is not None:
-            metric, variant, scale = column
-            value = scaled(value, scale)
-            yield Hit(metric, value, scope, message_size=size, variant=variant)
 
 
 # Step numbers: within the run for programs that count per epoch, and steps between log lines.

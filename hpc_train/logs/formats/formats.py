@@ -189,6 +189,8 @@ class Shape:
                 texts[group - 1] = _part(texts[group - 1], texts[under - 1])
             return [(fact, text) for fact in facts.values() if (text := texts[fact.group])]
         pairs, rules = {match["key"]: match["value"]} if each is None else dict(found), self.rules
+        if not rules:
+            return [(facts[key], pairs[key]) for key in pairs if key in facts]
         return [
             (facts[key], text)
             for key, text in pairs.items()
@@ -233,7 +235,9 @@ class FormatParser:
 
     def read(self, line: Line) -> list[Hit | Unreadable]:
         """Return the values of the first kind of line that matches, of each match."""
-        shapes, damaged = self._shapes() if callable(self._shapes) else self._shapes
+        if callable(self._shapes):
+            self._shapes = self._shapes()
+        shapes, damaged = self._shapes
         text = f"{line.text} " if self._blank and line.raw.endswith(b" ") else line.text
         self.wants_next = False
         found: list[Hit | Unreadable] = []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hpc_train.logs.formats.base import Column, Hit, TableParser, Unreadable, row_hits
+from hpc_train.logs.formats.base import Hit, TableParser, Unreadable
 from hpc_train.logs.formats.number import NUMBER, number
 from hpc_train.logs.line import Line
 
@@ -137,7 +137,7 @@ class RowLayout(NamedTuple):
     """The columns of a table: the names before the first time, what each later one states."""
 
     lead: tuple[str, ...]
-    columns: tuple[Column | None, ...]
+    columns: tuple[tuple[str, str] | None, ...]
 
     def hits(self, words: Sequence[str]) -> Iterator[Hit] | None:
         """Return the values of a complete row; None if a word is missing, extra or not a value."""
@@ -147,7 +147,12 @@ class RowLayout(NamedTuple):
             return None
         if not all(map(_VALUE.fullmatch, words[lead:])):
             return None
-        return row_hits(self.columns, words[lead:], "global", int(words[0]))
+        size, cells = int(words[0]), zip(self.columns, map(number, words[lead:]), strict=True)
+        return (
+            Hit(column[0], value, "global", message_size=size, variant=column[1])
+            for column, value in cells
+            if column and value is not None
+        )
 
     def _whole(self, words: Sequence[str]) -> bool:
         names = self.lead
@@ -170,16 +175,16 @@ def layout(text: str) -> RowLayout | None:
     if names[-1] == "timestamp":
         names.pop()
     first = next(position for position, name in enumerate(names) if name in _TIMES)
-    columns: list[Column | None] = []
+    columns: list[tuple[str, str] | None] = []
     placement = -1
     for name in names[first:]:
         placement += name in _TIMES
         place = _PLACEMENTS[min(placement, 1)]
         if name in _ITERATIONS:
-            columns.append(("latency", f"{place}_{_ITERATIONS[name]}", 1.0))
+            columns.append(("latency", f"{place}_{_ITERATIONS[name]}"))
         else:
             metric = _METRICS.get(name)
-            columns.append((metric, place, 1.0) if metric else None)
+            columns.append((metric, place) if metric else None)
     return RowLayout(tuple(names[:first]), tuple(columns))
 
 
