@@ -25,7 +25,7 @@ from hpc_train.logs.record import BATCH
 _START = re.compile(r"""\{['"](?:loss|train_runtime|eval_loss)['"]: """)
 # The first line of a dictionary that is printed over several, and its next lines.
 _OPENED = re.compile(_START.pattern + r"[^{}]{0,4096},$")
-_CONTINUED = re.compile(r"""\s{0,8}['"][^{}]{0,1024}(?:,|\})$""")
+_CONTINUED = re.compile(r"""^\s{0,8}['"][^{}]{0,1024}(?:,|\})$""")
 _EVALUATION = re.compile(r"""\{['"]eval_\w{1,80}['"]: """)
 _LOG = re.compile(r"""\{['"][^{}]{0,16384}\}""")
 _PAIR = re.compile(r"""['"]([^'"]{1,80})['"]: ?['"]?([^'",}]{1,64})""")
