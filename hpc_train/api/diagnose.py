@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hpc_train.api.arguments import AnyPath, checked, results_of, texts_of
-from hpc_train.api.blocks import Block, Displayed, ShownText, Verbatim
+from hpc_train.api.display import Displayed, ShownText
 from hpc_train.diagnosis.diagnose_runs import Diagnosed, diagnose as diagnose_words
 from hpc_train.diagnosis.diagnosis import diagnosis_lines, transport_lines
 
@@ -49,18 +49,16 @@ class DiagnosedJobs(Displayed):
     @property
     def text(self) -> str:
         """What `hpctrain diagnose` prints: failure, place, remedy, evidence."""
-        return ShownText("\n".join(self._lines()))
-
-    def _lines(self) -> Iterator[str]:
-        for number, job in enumerate(self._jobs):
+        lines: list[str] = []
+        for job in self._jobs:
             if len(self._jobs) > 1:
-                yield from [""] * (number > 0)
-                yield f"== {job.name}"
-            yield from diagnosis_lines(job.diagnosis, benign=False)
-            yield from transport_lines(job.transport)
+                lines += [*[""] * bool(lines), f"== {job.name}"]
+            lines += diagnosis_lines(job.diagnosis, benign=False)
+            lines += transport_lines(job.transport)
+        return ShownText("\n".join(lines))
 
-    def _blocks(self) -> Sequence[Block]:
-        return [Verbatim(self.text)]
+    def _shown(self) -> str:
+        return self.text
 
     def __len__(self) -> int:
         """Return the number of jobs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,16 +19,7 @@ from hpc_train.api.arguments import (
     text_of,
     texts_of,
 )
-from hpc_train.api.blocks import (
-    Block,
-    Displayed,
-    Picture,
-    Rows,
-    Sentences,
-    ShownText,
-    Title,
-    as_bundle,
-)
+from hpc_train.api.display import Displayed, ShownText, image
 from hpc_train.base.errors import ArgumentError
 from hpc_train.base.extras import need
 from hpc_train.jobs.log_selection import Search
@@ -47,7 +38,7 @@ from hpc_train.scaling.report_options import ReportOptions
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.reports.report import Report, ReportTable
+    from hpc_train.reports.report import Figure, Report
 
 
 class WrittenReport(Displayed):
@@ -117,32 +108,14 @@ class WrittenReport(Displayed):
     def _built_for(self, path: Path, form: str | None) -> Report:
         return self._report
 
-    def _blocks(self) -> Sequence[Block]:
-        """Return everything except the table of runs and the provenance."""
-        report = self._report
-        return [
-            Title(report.title),
-            Sentences(report.summary),
-            *(_rows(table) for table in report.tables if table.key != "runs"),
-            Sentences(report.checks, "Checks"),
-            Sentences(report.notes, "Notes"),
-        ]
+    def _shown(self) -> str:
+        """Return the report as the command prints it, without notes and provenance."""
+        return render_report(self._report, "text", first_screen=True)
 
     def __repr__(self) -> str:
         """Return the class and the title."""
         return f"<{type(self).__name__} {self.title!r}>"
 
-
-def _rows(table: ReportTable) -> Rows:
-    right = frozenset(i for i, column in enumerate(table.columns) if column.align == "right")
-    heads = [column.heading for column in table.columns]
-    return Rows(heads, [list(row) for row in table.rows], table.title, right)
-
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from hpc_train.reports.report import Figure, Report
 
 _SCREEN = ("svg", "png", "pdf")
 
@@ -301,22 +274,22 @@ class ReportFigure(Displayed):
         """The image as SVG."""
         return self._figure.images["svg"].decode()
 
-    def _blocks(self) -> Sequence[Block]:
-        return [Picture(self.caption, self.png)]
+    def _shown(self) -> str:
+        return f"[figure: {self.caption}]"
+
+    def _html(self) -> str:
+        return image(self.caption, self.png)
 
     def __repr__(self) -> str:
         """Return the class and the name."""
         return f"ReportFigure({self.name!r})"
 
 
-class FigureList(tuple[ReportFigure, ...]):
-    """The figures of a report, the main one first."""
+class FigureList(Displayed, tuple[ReportFigure, ...]):
+    """The figures of a report, the main one first, shown one below the other."""
 
-    __slots__ = ()
+    def _shown(self) -> str:
+        return "\n".join(figure._shown() for figure in self)
 
-    def _repr_mimebundle_(
-        self, include: Container[str] | None = None, exclude: Container[str] | None = None
-    ) -> dict[str, str]:
-        """Return all figures, one below the other (IPython calls this)."""
-        blocks = [block for figure in self for block in figure._blocks()]
-        return as_bundle(blocks)
+    def _html(self) -> str:
+        return "".join(figure._html() for figure in self)

@@ -11,19 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from hpc_train.api.arguments import AnyPath, Number, checked, results_of, text_of
-from hpc_train.api.blocks import (
-    Block,
-    Displayed,
-    Rows,
-    Sentences,
-    ShownText,
-    Title,
-    Verbatim,
-    shown_path,
-    updated_cell,
-)
+from hpc_train.api.display import Displayed, ShownText, shown_path, updated_cell
 from hpc_train.base.errors import StoreError, SubmitError, WaitTimeoutError
 from hpc_train.base.files import read_regular
+from hpc_train.base.plain_text import aligned
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_folders import find
 from hpc_train.runs.run_states import Watch, cancel as cancel_runs
@@ -284,17 +275,14 @@ class SubmittedRun(SubmittedRuns):
         self._states.wait(lambda: [self._states.run(self.id)], limit, update)
         return self.state
 
-    def _blocks(self) -> Sequence[Block]:
+    def _shown(self) -> str:
         found = self._states.run(self.id)
         facts = dict(zip(HEADS, rows([found])[0], strict=True))
         facts["folder"] = shown_path(self._folder)
         shown = [(name, text) for name, text in facts.items() if text and name != "run"]
-        blocks: list[Block] = [Title(f"{self.id}: {found.state.value}"), Rows(("", ""), shown)]
-        if self._notices:
-            blocks.append(Sentences(self._notices, "Notices"))
-        if found.state is JobState.FAILED:
-            blocks.append(Verbatim(self._last_lines(found)))
-        return blocks
+        last = self._last_lines(found) if found.state is JobState.FAILED else ""
+        title = f"{self.id}: {found.state.value}"
+        return "\n\n".join(filter(None, (title, table_text(shown), *self._notices, last)))
 
     def _last_lines(self, found: Run) -> str:
         """Return the last lines of the rank that failed first, or of the job script."""
@@ -303,6 +291,11 @@ class SubmittedRun(SubmittedRuns):
         with suppress(StoreError):
             return self.logs(rank=rank, lines=_LAST_LINES)
         return ""
+
+
+def table_text(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows with their cells below one another."""
+    return "\n".join("  ".join(cells).rstrip() for cells in aligned(rows))
 
 
 def _ended(text: str) -> str:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from hpc_train.api.arguments import AnyPath, Number, checked, results_of, text_of
-from hpc_train.api.blocks import Block, Rows, Sentences, Title, updated_cell
-from hpc_train.api.run import SubmittedRun, SubmittedRuns
+from hpc_train.api.display import updated_cell
+from hpc_train.api.run import SubmittedRun, SubmittedRuns, table_text
 from hpc_train.base.errors import StoreError
 from hpc_train.runs.expected_runs import missing_runs
 from hpc_train.runs.run import Run
 from hpc_train.runs.run_folders import find, is_run
 from hpc_train.runs.run_table import HEADS, counts, earlier, rows
-
-_MOST_ROWS = 200
 
 
 class SubmittedStudy(SubmittedRuns):
@@ -94,17 +92,10 @@ class SubmittedStudy(SubmittedRuns):
         """Iterate over the runs."""
         return iter(self.runs)
 
-    def _blocks(self) -> Sequence[Block]:
+    def _shown(self) -> str:
         runs, missing = self._states.runs(), self.missing
-        table = rows(runs, missing)
-        blocks: list[Block] = [
-            Title(f"{self.name}: {counts(runs, missing)}"),
-            Sentences(self._notices, "Notices"),
-            Rows(HEADS, table[:_MOST_ROWS]),
-        ]
-        if len(table) > _MOST_ROWS:
-            blocks.append(Sentences([f"and {len(table) - _MOST_ROWS} more runs"]))
-        return blocks
+        table = table_text([HEADS, *rows(runs, missing)])
+        return "\n\n".join((f"{self.name}: {counts(runs, missing)}", *self._notices, table))
 
 
 def study(word: AnyPath, *, results: AnyPath | None = None) -> SubmittedStudy:

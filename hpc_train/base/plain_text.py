@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # Control characters except tab and line feed, bidirectional marks, other line separators.
 _ACTIVE = re.compile(
@@ -20,6 +21,13 @@ def plain(text: str) -> str:
 def shown(log: str) -> str:
     """Return text of a log as a terminal may get it: without colours, a line for each return."""
     return plain(_COLOUR.sub("", log).replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return plain cells on one line each, as wide as the widest of their column."""
+    flat = [[plain(" ".join(cell.splitlines())) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*flat, strict=True)]
+    return [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in flat]
 
 
 def plain_json(text: str | bytes) -> str:

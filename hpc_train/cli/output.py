@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpc_train.base.files import open_regular
-from hpc_train.base.plain_text import plain, shown
+from hpc_train.base.plain_text import aligned, plain, shown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,10 +45,7 @@ def echo_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield rows with their cells below one another."""
-    flat = [[plain(" ".join(cell.splitlines())) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*flat, strict=True)]
-    for row in flat:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+    for cells in aligned(rows):
         # click removes the colours if stdout is no terminal, unless they were asked for.
         yield "  ".join(map(_styled, cells)).rstrip()
 

@@ -26,7 +26,7 @@ def test_wait_updates_one_display(files: Path) -> None:
     assert display["output_type"] == "display_data"
     assert "COMPLETED" in display["data"]["text/html"]
     assert result["data"]["text/plain"] == "'COMPLETED'"
-    assert shown(value, "text/html")[0].startswith('<div class="tex2jax_ignore')
+    assert shown(value, "text/html")[0].startswith("<pre ")
     assert "X is None" in shown(log, "text/html")[0]
     assert shown(loop) == shown(kept) == ["True"]
 
