@@ -69,7 +69,6 @@ _MODULES = {
     "collect": "api.collect",
     "compare": "api.compare",
     "diagnose": "api.diagnose",
-    "load_ipython_extension": "api.magic",
     "report": "api.report",
     "run": "api.run",
     "study": "api.study",

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypedDict, get_args
+from typing import Annotated, Any, TypedDict, get_args
 
 import msgspec
 
 from hpc_train.base.errors import ArgumentError
-from hpc_train.base.files import read_regular
 from hpc_train.jobs.override import Override
-from hpc_train.runs.json_files import default_results, write_file
-from hpc_train.runs.run import RunFolder
-from hpc_train.runs.run_folders import run_folders
-from hpc_train.scripts.prepare import Request, request_of
-from hpc_train.scripts.secret_leaks import check_program
+from hpc_train.runs.json_files import default_results
+from hpc_train.scripts.prepare import Request
 
 
 class JobKeys(TypedDict, total=False):
@@ -101,76 +94,6 @@ def _plain(value: Any, origin: str) -> Any:
         f"{origin}: {type(value).__name__} is not a value of a job file",
         "use a number, text, a list or a dict",
     )
-
-
-# In the folder of all results: the files that run, by the digest of their text.
-CELLS = ".cells"
-CELL = "cell.py"
-
-
-class CellOptions(NamedTuple):
-    """The first line of a cell: keys of the job and `--set` as texts, the script's arguments."""
-
-    site: str | None
-    keys: Mapping[str, str]
-    settings: Sequence[str]
-    arguments: Sequence[str]
-
-
-def cell_request(text: str, root: Path, options: CellOptions) -> Request:
-    """Store the text of a cell, and return the request to run it as a script.
-
-    It runs with the interpreter of the notebook, and imports from its folder, as the cell would.
-
-    Raises:
-        SpecError: the text contains a secret, is not a Python program, or an option is wrong.
-        StoreError: the file cannot be written.
-    """
-    check_program(text, "cell")
-    file = root / CELLS / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.py"
-    given = request_of(file, options.arguments, options.site, options.keys, options.settings)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_file(file, text.encode())
-    shown = (
-        file
-        if any(one.key == "workdir" for one in given.overrides)
-        else (file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
-    )
-    folders = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
-    own = keyword_request(
-        file,
-        (),
-        None,
-        {"name": "cell", "command": [sys.executable, str(shown), *options.arguments]},
-        {"env.PYTHONPATH": os.pathsep.join(folders)},
-    )
-    return msgspec.structs.replace(given, overrides=(*own.overrides, *given.overrides))
-
-
-def store_cell(run: Path, text: str) -> None:
-    """Write the text of a cell into the folder of its run.
-
-    Raises:
-        StoreError: the file cannot be written.
-    """
-    write_file(RunFolder(path=run).path / CELL, text.encode())
-
-
-def remove_unused(request: Request, root: Path) -> None:
-    """Remove the stored text of a cell that was not submitted, unless another run uses it."""
-    if any(_uses(run, request.path) for home in root.glob("*") for run in run_folders(home)):
-        return
-    with suppress(OSError):
-        request.path.unlink()
-        request.path.parent.rmdir()
-        root.rmdir()
-
-
-def _uses(run: RunFolder, file: Path) -> bool:
-    try:
-        return file.name.encode() in read_regular(run.manifest)
-    except OSError:
-        return False
 
 
 AnyPath = str | os.PathLike[str]

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hpc_train.api.arguments import JobKeys
-    from hpc_train.scripts.prepare import Prepared, Request
-    from hpc_train.submissions.submit import Submitted
 
 
 def submit(
@@ -61,24 +59,8 @@ def submit(
     request = keyword_request(
         path, words, named, keys, checked(settings, dict[str, Any] | None, "settings") or {}
     )
-    return submit_request(request, results, max_gpu_hours, rerun_failed)
-
-
-def submit_request(
-    request: Request,
-    results: AnyPath | None,
-    max_gpu_hours: float | None = None,
-    rerun_failed: bool = False,
-) -> SubmittedRun | SubmittedStudy:
-    """Prepare and submit a request.
-
-    Raises:
-        HpcTrainError: as `submit`.
-    """
-    again, most = (
-        checked(rerun_failed, bool, "rerun_failed"),
-        checked(max_gpu_hours, Number | None, "max_gpu_hours"),
-    )
+    again = checked(rerun_failed, bool, "rerun_failed")
+    most = checked(max_gpu_hours, Number | None, "max_gpu_hours")
     prepared = prepare(msgspec.structs.replace(request, starts=True))
     notices = [*prepared.notices]
     argv = ["hpc_train.submit", str(request.path), *request.arguments]
@@ -90,14 +72,9 @@ def submit_request(
         rerun_failed=again,
         max_gpu_hours=most,
     )
-    return _submitted(prepared, done, (*prepared.warnings, *notices))
-
-
-def _submitted(
-    prepared: Prepared, done: Submitted, notices: tuple[str, ...]
-) -> SubmittedRun | SubmittedStudy:
+    told = (*prepared.warnings, *notices)
     if prepared.study is not None:
         states = RunStatesOfFolder(done.home)
-        return SubmittedStudy(done.home, states, notices)
+        return SubmittedStudy(done.home, states, told)
     folder = done.new[0].path
-    return SubmittedRun(folder, RunStatesOfFolder(folder), notices)
+    return SubmittedRun(folder, RunStatesOfFolder(folder), told)

@@ -12,7 +12,7 @@ from nbclient import NotebookClient
 LIMIT_S = 300
 
 
-def executed(folder: Path, *cells: str, failing: bool = False) -> list[Any]:
+def executed(folder: Path, *cells: str) -> list[Any]:
     """Return the outputs of each cell, all run in one kernel that starts in a folder."""
     empty: dict[str, object] = {
         "cell_type": "code",
@@ -23,16 +23,15 @@ def executed(folder: Path, *cells: str, failing: bool = False) -> list[Any]:
     code = [{**empty, "source": cell} for cell in cells]
     text = json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": code})
     book = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
-    return run_book(book, folder, failing=failing)
+    return run_book(book, folder)
 
 
-def run_book(book: Any, folder: Path, *, failing: bool = False) -> list[Any]:
+def run_book(book: Any, folder: Path) -> list[Any]:
     """Execute a notebook; return the outputs of each code cell."""
     client = NotebookClient(
         book,
         timeout=LIMIT_S,
         kernel_name="python3",
-        allow_errors=failing,
         resources={"metadata": {"path": str(folder)}},
     )
     client.execute()
@@ -42,8 +41,3 @@ def run_book(book: Any, folder: Path, *, failing: bool = False) -> list[Any]:
 def shown(outputs: list[Any], form: str = "text/plain") -> list[str]:
     """Return the outputs of a cell in one format."""
     return [output["data"][form] for output in outputs if form in output.get("data", {})]
-
-
-def errors(outputs: list[Any]) -> list[tuple[str, str]]:
-    """Return the names and texts of errors of a cell."""
-    return [(o["ename"], o["evalue"]) for o in outputs if o["output_type"] == "error"]
