@@ -1,13 +1,13 @@
-"""Follow runs: a progress bar or a table on a terminal, a line for each change elsewhere."""
+"""Follow runs: a table that is redrawn on a terminal, a line for each change elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import click
 
@@ -17,43 +17,49 @@ from hpc_train.cli.output import table, tail
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_table import HEADS, counts, explained, rows
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-
 _PAUSE_S = 0.3
 # The last measurement is read so often on a terminal, and elsewhere.
-SHOWN_S, PRINTED_S = 2.0, 30.0
-Show = Callable[[Sequence[Run], Mapping[str, str]], None]
+_SHOWN_S, _PRINTED_S = 2.0, 30.0
+# Of more runs a terminal shows those that have not finished, as far as they fit.
+_ROWS = 20
+_Told = dict[str, tuple[JobState, str]]
 
 
-def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
-    """Wait until all these runs have finished; return the exit code of the command.
+def follow(
+    home: Path,
+    run_ids: Collection[str] = (),
+    known: Mapping[str, JobState] | None = None,
+    *,
+    err: bool = True,
+) -> int:
+    """Show the runs of a folder, or these, until they have finished; return the exit code.
 
-    States in `known` are not printed again. Ctrl-C ends the command, not the runs.
+    States in `known` are not printed again. On stderr, runs that wait are not printed either.
+    Ctrl-C ends the command, not the runs.
     """
     from hpc_train.runs.run_states import Watch
     from hpc_train.submissions.last_measurement import RunProgress
 
-    states = dict(known)
-    on_terminal = sys.stderr.isatty()
-    progress = RunProgress(SHOWN_S if on_terminal else PRINTED_S)
+    stream = sys.stderr if err else sys.stdout
+    on_terminal = stream.isatty()
+    progress = RunProgress(_SHOWN_S if on_terminal else _PRINTED_S)
     watch = Watch(home)
+    told: _Told = {name: (state, "") for name, state in (known or {}).items()}
+    is_first = True
     try:
-        with _progress_bar(len(run_ids)) as show:
-            is_first = True
+        with live_table(stream) as show:
             while True:
-                runs = [run for run in watch.runs() if run.folder.run_id in run_ids]
-                line = progress.line([run for run in runs if run.state is JobState.RUNNING])
-                show(runs, line)
-                if line and not on_terminal:
-                    click.echo(plain(f"RUNNING    {line}"), err=True)
+                runs = [run for run in watch.runs() if not run_ids or run.folder.run_id in run_ids]
+                measured = progress.texts(runs)
+                show(runs, measured)
                 for run in runs:
-                    _print_change(run, states)
+                    if not (err and run.state is JobState.PENDING):
+                        for line in _news(run, measured, told, on_terminal):
+                            click.echo(plain(line), err=err)
                 if is_first and any(run.state is JobState.COMPLETED for run in runs):
                     is_first = False
                     print_unmeasured(home, runs)
-                if all(run.state.finished for run in runs):
+                if all(run.state.finished or run.newer for run in runs):
                     break
                 time.sleep(watch.pause_s(_PAUSE_S))
     except KeyboardInterrupt:
@@ -62,7 +68,33 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
         )
         return 130
     print_next_step(home, runs)
-    return _exit_code(runs)
+    completed = sum(run.state is JobState.COMPLETED for run in runs)
+    return 0 if completed == len(runs) else 3 if completed else 1
+
+
+def _news(run: Run, measured: Mapping[str, str], told: _Told, on_terminal: bool) -> Iterator[str]:
+    """Yield the state of a run if it or the measurement is new, and how a run ended.
+
+    A terminal has a table of states, and is told failures only.
+    """
+    from hpc_train.diagnosis.diagnose_runs import causes
+    from hpc_train.nccl.transport import run_transport, transport_warnings
+
+    name, state = run.folder.run_id, run.state
+    before, words = told.get(name, (None, ""))
+    if before is state and state.finished:
+        return
+    reason = explained(run, causes([run]) if state.finished else {})
+    text = "; ".join(filter(None, (reason, measured.get(name, ""))))
+    if (before, words) == (state, text):
+        return
+    told[name] = (state, text)
+    if not on_terminal or (state.finished and state is not JobState.COMPLETED):
+        yield f"{state.value:9}  {name}  {text}".rstrip()
+    if state is JobState.FAILED:
+        yield from (f"    {line}" for line in log_tail(run))
+    if state.finished:
+        yield from (f"    {text}" for text in transport_warnings(run_transport(run)))
 
 
 def print_next_step(home: Path, runs: Sequence[Run]) -> None:
@@ -84,34 +116,6 @@ def print_unmeasured(home: Path, runs: Sequence[Run]) -> None:
         click.echo(plain(line), err=True)
 
 
-def _exit_code(runs: Sequence[Run]) -> int:
-    ok = sum(run.state is JobState.COMPLETED for run in runs)
-    if ok == len(runs):
-        return 0
-    return 3 if ok else 1
-
-
-def _print_change(run: Run, states: dict[str, JobState]) -> None:
-    """Print the end of a run, the last lines of a failed rank, and findings on the network."""
-    from hpc_train.diagnosis.diagnose_runs import causes
-    from hpc_train.nccl.transport import run_transport, transport_warnings
-
-    before = states.get(run.folder.run_id)
-    states[run.folder.run_id] = run.state
-    if before is run.state or run.state is JobState.PENDING:
-        return
-    if not sys.stderr.isatty() or (run.state.finished and run.state is not JobState.COMPLETED):
-        reason = explained(run, causes([run]))
-        problem = f"  {reason}" if reason else ""
-        click.echo(plain(f"{run.state.value:9}  {run.folder.run_id}{problem}"), err=True)
-    if run.state is JobState.FAILED:
-        for line in log_tail(run):
-            click.echo(f"    {line}", err=True)
-    if run.state.finished:
-        for text in transport_warnings(run_transport(run)):
-            click.echo(f"    {text}", err=True)
-
-
 def log_tail(run: Run, lines: int = 8) -> list[str]:
     """Return the last lines of the rank that failed first, or of the job script."""
     failure = run.status.failure if run.status else None
@@ -131,86 +135,24 @@ def log_tail(run: Run, lines: int = 8) -> list[str]:
 
 
 @contextmanager
-def _progress_bar(total: int) -> Iterator[Callable[[Sequence[Run], str], None]]:
-    """Show how many runs have finished, which one is running, and its last measurement.
-
-    Without a terminal nothing is shown.
-    """
-    if not sys.stderr.isatty():
-        yield lambda runs, line: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
-
-        measured = ""
-
-        def show(runs: Sequence[Run], line: str) -> None:
-            nonlocal measured
-            measured = line or measured
-            running = [run.folder.run_id for run in runs if run.state is JobState.RUNNING]
-            done = sum(run.state.finished for run in runs)
-            is_current = bool(running) and measured.startswith(f"{running[0]}  ")
-            shown = measured if is_current else ", ".join(running)
-            if is_current and total == 1:
-                shown = measured.removeprefix(f"{running[0]}  ")
-            progress.update(task, completed=done, description=plain(shown) or "waiting")
-
-        yield show
-
-
-@contextmanager
-def live_table(stream: IO[str]) -> Iterator[Show]:
-    """Show runs, and what they measured last by run id, as a table that is redrawn.
-
-    Without a terminal, one line per change, and at most every 30 s the last measurement.
-    """
+def live_table(stream: IO[str]) -> Iterator[Callable[[Sequence[Run], Mapping[str, str]], None]]:
+    """Show runs, and what they measured last by run id, on a terminal; nothing elsewhere."""
     if not stream.isatty():
-        yield _changes(stream)
+        yield lambda runs, measured: None
         return
-    from rich.console import Console, Group
+    from rich.console import Console, Group, RenderableType
     from rich.live import Live
+    from rich.text import Text
 
     with Live(console=Console(file=stream), auto_refresh=False) as live:
 
         def show(runs: Sequence[Run], measured: Mapping[str, str]) -> None:
-            shown = (counts(runs), table(HEADS, rows(runs)), *_progress(runs, measured))
+            few = runs if len(runs) <= _ROWS else [run for run in runs if not run.state.finished]
+            shown: list[RenderableType] = [counts(runs), table(HEADS, rows(few[:_ROWS]))]
+            # The table above has the name of a single run.
+            names = [f"{name}: " if len(runs) > 1 else "progress: " for name in measured]
+            lines = map(str.__add__, names, measured.values())
+            shown += [*[""] * bool(measured), *(Text(plain(line)) for line in lines)]
             live.update(Group(*shown), refresh=True)
 
         yield show
-
-
-def _progress(runs: Sequence[Run], measured: Mapping[str, str]) -> Iterator[RenderableType]:
-    """Yield what runs measured: of a single run without its id, which the table above has."""
-    from rich.text import Text
-
-    if not measured:
-        return
-    yield ""
-    if len(runs) == 1:
-        yield from (Text(plain(f"progress: {text}")) for text in measured.values())
-    else:
-        yield table(("run", "progress"), [(name, plain(text)) for name, text in measured.items()])
-
-
-def _changes(stream: IO[str]) -> Show:
-    shown: dict[str, tuple[JobState, str]] = {}
-
-    def show(runs: Sequence[Run], measured: Mapping[str, str]) -> None:
-        for run in runs:
-            words = (explained(run, {}), measured.get(run.folder.run_id, ""))
-            state = (run.state, "; ".join(filter(None, words)))
-            if shown.get(run.folder.run_id) != state:
-                shown[run.folder.run_id] = state
-                line = f"{run.state.value:9}  {run.folder.run_id}  {state[1]}".rstrip()
-                click.echo(plain(line), file=stream)
-
-    return show

@@ -20,8 +20,6 @@ from hpc_train.runs.run import Run
 if TYPE_CHECKING:
     from hpc_train.runs.run_states import RunStates
 
-_PAUSE_S = 1.0
-
 # A run id begins with one.
 _DATE = len("20261231")
 
@@ -43,7 +41,8 @@ def status(
     words: tuple[str, ...], results: Path, watch: bool, nodes: bool, as_json: bool, color: str
 ) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
-    from hpc_train.cli.follow_runs import print_next_step, print_unmeasured
+    from hpc_train.cli.follow_runs import follow, print_next_step, print_unmeasured
+    from hpc_train.runs.run_folders import find
     from hpc_train.runs.run_states import states
 
     show_warnings()
@@ -63,7 +62,8 @@ def status(
     if watch:
         if word is None:
             raise StoreError("--watch follows one run, job or study", "hpctrain status lists them")
-        return _watch(word, results)
+        follow(find(results, word), err=False)
+        return None
     with busy("reading runs"):
         found = states(results, word)
     if nodes:
@@ -137,27 +137,6 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
             click.echo(plain(f"slow: {one.text()}"))
     if len(runs) == 1 and runs[0].state.value == "FAILED":
         click.echo("\n".join(log_tail(runs[0])))
-
-
-def _watch(word: str, results: Path) -> None:
-    """Redraw the table on a terminal; elsewhere print one line per change."""
-    from hpc_train.cli.follow_runs import PRINTED_S, SHOWN_S, live_table
-    from hpc_train.runs.run_folders import find
-    from hpc_train.runs.run_states import Watch
-    from hpc_train.submissions.last_measurement import RunProgress
-
-    watch = Watch(find(results, word))
-    progress = RunProgress(SHOWN_S if sys.stdout.isatty() else PRINTED_S)
-    try:
-        with live_table(sys.stdout) as show:
-            while True:
-                runs = watch.runs()
-                show(runs, progress.texts(runs))
-                if all(run.state.finished or run.newer for run in runs):
-                    return
-                time.sleep(watch.pause_s(_PAUSE_S))
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 def _print_folders(found: dict[Path, RunStates], root: Path) -> None:

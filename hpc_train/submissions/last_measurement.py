@@ -130,7 +130,6 @@ class RunProgress:
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
         self._read_at = -every_s
-        self._line = ""
         self._known: dict[str, LastMeasurement] = {}
         self._texts: dict[str, str] = {}
 
@@ -153,16 +152,6 @@ class RunProgress:
         measured = last.text()
         parts = (measured, last.steps_left(), time_left(run), hours_used(run))
         return ", ".join(filter(None, parts)) if measured else ""
-
-    def line(self, runs: Sequence[Run]) -> str:
-        """Return `RUN  step 120, …` of the first run; empty without news, or between readings."""
-        now = time.monotonic()
-        if not runs or now - self._read_at < self._every_s:
-            return ""
-        self._read_at = now
-        line = self.text(runs[0])
-        known, self._line = self._line, line
-        return f"{runs[0].folder.run_id}  {line}" if line and line != known else ""
 
 
 # A benchmark of a network measures no training, and `collect` prints what it measures.

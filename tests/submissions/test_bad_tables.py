@@ -172,17 +172,6 @@ def test_the_time_to_the_limit(run: Run) -> None:
     assert time_left(msgspec.structs.replace(run, status=None)) == ""
 
 
-def test_a_line_is_returned_when_it_is_new_and_due(run: Run) -> None:
-    log(run, EVENT % (1, "2.5"))
-    rare, often = RunProgress(3600.0), RunProgress(0.0)
-    line = f"{run.folder.run_id}  step 1, 0.25 s a step, loss 2.5, {LEFT}"
-    assert rare.line([run]) == often.line([run]) == line
-    log(run, EVENT % (2, "2.5"))
-    assert (rare.line([run]), often.line([])) == ("", "")
-    assert "step 2" in often.line([run])
-    assert often.line([run]) == ""
-
-
 def test_the_time_to_the_last_step_follows_from_the_number_of_steps(run: Run) -> None:
     log(run, '@hpct {"event": "start", "world_size": 2, "total_steps": 1201}\n' + EVENT % (1, "2"))
     name, progress = run.folder.run_id, RunProgress(3600.0)
