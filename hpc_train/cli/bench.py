@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpc_train.base.errors import nearest
 from hpc_train.cli.options import prepare_and_warn, results_option, setting_options, site_option
 from hpc_train.cli.output import busy, say, show_warnings
 from hpc_train.jobs.collectives import COLLECTIVES, DTYPES, collective_name
@@ -97,17 +96,6 @@ class BenchGroup(click.Group):
         name = collective_name(cmd_name)
         return collective_command(name) if name else None
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Look up a collective; the error for an unknown one names them all."""
-        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            known = self.list_commands(ctx)
-            ctx.fail(
-                f"No such benchmark {args[0]!r}{nearest(args[0], known)}; known: {', '.join(known)}"
-            )
-        return super().resolve_command(ctx, args)
-
 
 @click.group(cls=BenchGroup)
 def bench() -> None:
@@ -174,7 +162,6 @@ def _bench(
 
     names = [key for key in BenchOptions.__struct_fields__ if key != "collective"]
     options = BenchOptions(collective=collective, **{key: given.pop(key) for key in names})
-    _check_one_number_of_ranks(given, ranks)
     own = bench_overrides(options, ranks)
     prepared = prepare_and_warn(Path("bench"), (), site, given, starts=not dry_run, own=own)
     check_ranks(prepared, options)
@@ -184,11 +171,6 @@ def _bench(
         echo_scripts(prepared)
     else:
         _submit(prepared, results, wait=wait)
-
-
-def _check_one_number_of_ranks(given: dict[str, Any], ranks: str | None) -> None:
-    if ranks is not None and given.get("tasks_per_node") is not None:
-        raise click.UsageError("--ranks is the same as --tasks-per-node; give one")
 
 
 def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:

@@ -38,19 +38,6 @@ def launchers(_: click.Context, __: click.Parameter, begun: str) -> list[Complet
     return _items(sorted(names("launchers")), begun)
 
 
-def log_formats(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Return the formats of logs that begin so."""
-    from hpc_train.logs.formats.formats import own_formats
-
-    known = sorted((*own_formats(), *names("parsers")))
-    return _items(["auto", "pattern", "table", *known], begun)
-
-
-def report_formats(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Return the formats of reports that begin so."""
-    return _items(sorted(names("formats")), begun)
-
-
 def _names(context: click.Context) -> Iterator[str]:
     """Yield the names of all jobs and studies, and of their runs."""
     from hpc_train.runs.json_files import default_results

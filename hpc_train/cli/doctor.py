@@ -12,7 +12,6 @@ from hpc_train.base.registry import BUILT_IN
 from hpc_train.cli.output import busy
 
 if TYPE_CHECKING:
-    from hpc_train.base.finding import Finding
     from hpc_train.machine.doctor import Examined
     from hpc_train.machine.hardware import Hardware
     from hpc_train.pbs.live_pbs import LivePbs
@@ -88,10 +87,6 @@ def _json(found: Examined) -> dict[str, Any]:
             for one in found.advice
         ],
     }
-
-
-def _text(finding: Finding) -> dict[str, str]:
-    return {name: getattr(finding, name) for name in ("severity", "message", "advice")}
 
 
 def _echo_section(section: str, rows: Sequence[Line], found: Examined) -> None:

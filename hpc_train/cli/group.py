@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import shlex
 
@@ -12,19 +11,6 @@ from hpc_train.base.errors import nearest
 from hpc_train.base.registry import BUILT_IN
 from hpc_train.cli.commands import COMMANDS, EXAMPLES, examples_text, help_page
 from hpc_train.version import VERSION
-
-_ALIKE = 0.75
-# What people type -> the command that does it.
-_MEANT = {
-    **dict.fromkeys(("run", "launch", "start", "sbatch"), ("submit",)),
-    **dict.fromkeys(("queue", "squeue", "ps", "list", "ls"), ("status",)),
-    **dict.fromkeys(("plot", "analyze", "analyse"), ("report",)),
-    **dict.fromkeys(("scancel", "kill", "stop"), ("cancel",)),
-    "check": ("lint",),
-    "init": ("site", "init"),
-    "sites": ("site", "list"),
-    "version": ("--version",),
-}
 
 
 class LazyGroup(click.Group):
@@ -48,11 +34,10 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Look up a command; the error for an unknown one names the nearest."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            words = [*_MEANT[args[0]], *args[1:]] if args[0] in _MEANT else []
-            words = ["submit", *args] if args[0] in BUILT_IN["launchers"] else words
-            does = f"; hpctrain {shlex.join(words)} does it"
-            near = does if words else nearest(args[0], COMMANDS)
-            ctx.fail(f"No such command {args[0]!r}{near or '; hpctrain --help lists them'}")
+            near = nearest(args[0], COMMANDS) or "; hpctrain --help lists them"
+            if args[0] in BUILT_IN["launchers"]:
+                near = f"; hpctrain {shlex.join(('submit', *args))} does it"
+            ctx.fail(f"No such command {args[0]!r}{near}")
         return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
@@ -71,10 +56,6 @@ def run() -> object:
     try:
         return cli.main(prog_name="hpctrain", standalone_mode=False)
     except click.ClickException as failure:
-        if isinstance(failure, click.NoSuchOption):
-            name, known = failure.option_name, failure.possibilities or ()
-            near = difflib.get_close_matches(name, known, 1, _ALIKE)
-            failure = click.NoSuchOption(name, possibilities=near, ctx=failure.ctx)
         failure.show()
         return failure.exit_code
     except click.Abort:

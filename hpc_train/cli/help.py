@@ -19,7 +19,7 @@ def help_topic(topic: str | None) -> None:
     hpctrain help files
     hpctrain help events
 
-    On a terminal the page is formatted and shown in the pager of $PAGER; elsewhere it is Markdown.
+    On a terminal the page is shown in the pager of $PAGER.
     """
     from hpc_train.base.data_folders import page_text, page_titles
 
@@ -31,18 +31,10 @@ def help_topic(topic: str | None) -> None:
         root.main([topic, "--help"], prog_name="hpctrain", standalone_mode=False)
         return
     text = page_text(topic, COMMANDS)
-    if not sys.stdout.isatty():
+    if sys.stdout.isatty():
+        click.echo_via_pager(text)
+    else:
         click.echo(text, nl=False)
-        return
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    console = Console()
-    with console.capture() as capture:
-        # A terminal cannot open `files.md#units`; `hpctrain help` can.
-        console.print(Markdown(text, hyperlinks=False))
-    # click tells less to interpret formatting; the pager of rich does not.
-    click.echo_via_pager(capture.get())
 
 
 @click.command()

@@ -124,34 +124,21 @@ def pattern_options(command: F) -> F:
 
 
 def path_option(*names: str, help: str, stdout: bool = False) -> Callable[[F], F]:
-    """Return an option for a file to write; a second one is refused, as only one is written.
+    """Return an option for a file to write.
 
     `stdout`: the command writes to stdout without the option, and `-` means the same.
     """
-    return click.option(
-        *names,
-        # As text: a Path makes "." of an empty one.
-        type=click.Path(),
-        multiple=True,
-        callback=partial(_only_one, stdout=stdout),
-        help=help,
-    )
+    # As text: a Path makes "." of an empty one.
+    kind = click.Path()
+    return click.option(*names, type=kind, callback=partial(_to_write, stdout=stdout), help=help)
 
 
-def _only_one(
-    context: click.Context, option: click.Parameter, paths: tuple[str, ...], *, stdout: bool
+def _to_write(
+    context: click.Context, option: click.Parameter, path: str | None, *, stdout: bool
 ) -> Path | None:
-    if len(paths) > 1:
-        named = ", ".join(paths)
-        raise click.UsageError(f"{option.opts[-1]} is given {len(paths)} times ({named}); give one")
-    if "" in paths:
-        raise click.UsageError(f"{option.opts[-1]} '' names no file; name one")
-    path = Path(paths[0]) if paths else None
-    if path != Path("-"):
-        return path
-    if not stdout:
-        raise click.UsageError(f"{option.opts[-1]} writes a file, not to stdout; name one")
-    return None
+    if path == "" or (path == "-" and not stdout):
+        raise click.UsageError(f"{option.opts[-1]} {path!r} names no file; name one")
+    return None if path in (None, "-") else Path(path)
 
 
 def prepare_and_warn(

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from hpc_train.base.errors import SpecError, StoreError
+from hpc_train.base.errors import StoreError
 from hpc_train.base.plain_text import plain, plain_json
-from hpc_train.cli.complete import log_formats, report_formats, runs_or_files
+from hpc_train.cli.complete import runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
 from hpc_train.cli.output import busy, say, show_warnings
 
@@ -57,7 +57,6 @@ def columns() -> int:
     return max(LEAST, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
-_SETTINGS = {"global_batch_size": "batch", "scaling": "scaling"}
 NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 
 
@@ -70,7 +69,6 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     "-f",
     "--format",
     "form",
-    shell_complete=report_formats,
     help="text (default), markdown, csv, json, html, latex or tidy.",
 )
 @path_option(
@@ -81,7 +79,6 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 )
 @click.option(
     "--parser",
-    shell_complete=log_formats,
     default="auto",
     show_default=True,
     help="One format of logs: collect --list; or table, for a table of results on stdin.",
@@ -97,13 +94,6 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     type=click.FloatRange(min=0, min_open=True),
     metavar="SAMPLES",
     help="Samples in a step of all ranks, where no run says so; with --scaling weak, of a rank.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="global_batch_size=N for --batch N, scaling=weak for --scaling weak, as for submit.",
 )
 @click.option(
     "--rates",
@@ -206,27 +196,9 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
         allow_failed=options["allow_failed"],
     )
     search = with_patterns(search, options["regexes"], options["scope"])
-    names = ("scaling", "batch", "rates")
-    stated = {name: options[name] for name in names} | dict(map(_setting, options["settings"]))
+    stated = {name: options[name] for name in ("scaling", "batch", "rates")}
     sizes = sizes_in_order({name: options[name] for name in ("gpus", "nodes", "ranks")})
     return msgspec.structs.replace(search, sizes=sizes, **stated)
-
-
-def _setting(text: str) -> tuple[str, float | str]:
-    """Return the option that a key of a study sets."""
-    key, _, value = text.partition("=")
-    name = _SETTINGS.get(key)
-    try:
-        if name == "batch" and float(value) > 0:
-            return name, float(value)
-        if name == "scaling" and value in ("strong", "weak"):
-            return name, value
-    except ValueError:
-        pass
-    raise SpecError(
-        f"--set {text}: a report takes global_batch_size=NUMBER and scaling=strong or weak",
-        "hpctrain help reading-a-report",
-    )
 
 
 def _report_options(
@@ -334,7 +306,6 @@ def _check_sides(comparison: ComparedReport) -> None:
 @click.option(
     "--format",
     "form",
-    shell_complete=log_formats,
     default="auto",
     show_default=True,
     help="One format of --list.",

@@ -36,9 +36,6 @@ def offered(hpctrain: Hpctrain) -> Offered:
         ("submit train.py --site leon", "leonardo"),
         ("site show leon", "leonardo"),
         ("submit train.py --launcher tor", "torchrun"),
-        ("report -f mark", "markdown"),
-        ("report --parser megat", "megatron"),
-        ("collect --format nanog", "nanogpt"),
     ],
 )
 def test_names_of_the_package(offered: Offered, words: str, offer: str) -> None:

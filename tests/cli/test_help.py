@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -42,25 +38,6 @@ def test_an_unknown_page_gets_the_nearest(hpctrain: Hpctrain, word: str) -> None
     refused = hpctrain("help", word)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "did you mean 'files'" in refused.stderr
-
-
-@pytest.mark.process
-def test_on_a_terminal_it_is_formatted() -> None:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "hpc_train", "help", "tutorial"]
-    environment = {**os.environ, "PAGER": "cat", "TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen(command, stdout=theirs, stdin=subprocess.DEVNULL, env=environment):
-        os.close(theirs)
-        parts = []
-        try:
-            while part := os.read(ours, 4096):
-                parts.append(part)
-        except OSError:
-            # The process has ended.
-            os.close(ours)
-    text = b"".join(parts).decode()
-    assert "1. Install" in text
-    assert "## 1. Install" not in text
 
 
 def test_each_page_that_a_message_names_exists() -> None:
