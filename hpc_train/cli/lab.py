@@ -47,53 +47,54 @@ def lab() -> None:
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
 def up(**options: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root."""
-    from hpc_train.lab.lab import start_lab
+    from hpc_train.lab import lab as labs
 
     begin = time.monotonic()
     with busy("starting the lab"):
-        result = start_lab(options, say)
-    took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
-    click.echo(f"{result.lab.settings.name}: {_summary(result.lab.settings)}; {took}")
-    click.echo(f"Slurm: {_slurm(result.lab)}")
-    click.echo(f"profile: {result.lab.profile}")
-    _echo_next(result.lab.settings)
+        made, is_new = labs.up(options, say)
+    click.echo(f"lab: {_summary(made.settings)}; {_took(begin, is_new)}")
+    click.echo(f"Slurm: {_slurm(made)}")
+    click.echo(f"profile: {made.profile}")
+    _echo_next(made.settings)
+
+
+def _took(begin: float, is_new: bool) -> str:
+    return f"started in {time.monotonic() - begin:.1f} s" if is_new else "already running"
 
 
 @lab.command()
-@click.option("--dir", "folder", help="The folder of the lab; default: the only lab.")
-def down(folder: str | None) -> None:
+def down() -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
-    from hpc_train.lab.lab import stop_lab
+    from hpc_train.lab import lab as labs
 
     with busy("stopping the lab"):
-        gone = stop_lab(folder)
+        gone = labs.down()
     click.echo(f"the lab in {gone} was stopped" if gone else "there is no lab")
 
 
 @lab.command()
-@click.option("--dir", "folder", help="The folder of the lab; default: every lab.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(folder: str | None, as_json: bool) -> None:
+def status(as_json: bool) -> None:
     """Print the lab's nodes and jobs, how to use it, and the running twins of sites."""
-    from hpc_train.lab.lab import lab_states, twins
+    from hpc_train.lab.state_file import read, state_of
+    from hpc_train.lab.twins.state_file import read_all
 
-    labs, running = lab_states(folder), twins()
+    found, running = read(), read_all()
+    state = state_of(found) if found else None
     if as_json:
         listed = [
-            {"site": name, "env_file": f"{one.folder}/env", "assumptions": one.assumptions}
-            for name, one in running.items()
+            {"site": one.name, "env_file": one.env, "assumptions": one.assumptions}
+            for one in running
         ]
-        first, *others = [_as_json(*lab) for lab in labs.values()] or [{"up": False}]
-        more = {"labs": [first, *others]} if others else {}
-        click.echo(msgspec.json.encode({"schema": 1, **first, **more, "twins": listed}))
+        answer = _as_json(found, state) if found and state else {"up": False}
+        click.echo(msgspec.json.encode({"schema": 1, **answer, "twins": listed}))
         return
-    if not labs:
-        where = f" in {folder}" if folder else ""
-        click.echo(f"there is no lab{where}; start one with: hpctrain lab up")
-    for lab in labs.values():
-        _echo_state(*lab)
-    for name, one in running.items():
-        click.echo(f"twin of {name}: source {one.folder}/env")
+    if found and state:
+        _echo_state(found, state)
+    else:
+        click.echo("there is no lab; start one with: hpctrain lab up")
+    for one in running:
+        click.echo(f"twin of {one.name}: source {one.env}")
         _echo_assumptions(one.assumptions)
 
 
@@ -105,31 +106,31 @@ def twin(site: str | None, ends: bool) -> None:
 
     Without SITE, list the running twins.
     """
-    from hpc_train.lab.lab import twins
+    from hpc_train.lab.twins.state_file import read_all
 
+    running = read_all()
     if ends:
-        _end_twins((site,) if site else tuple(twins()))
+        _end_twins((site,) if site else tuple(one.name for one in running))
     elif site:
         _start_twin(site)
     else:
-        found = twins()
-        for name, one in found.items():
-            click.echo(f"{name}: source {one.folder}/env")
-        if not found:
+        for one in running:
+            click.echo(f"{one.name}: source {one.env}")
+        if not running:
             click.echo("no twin is running; next: hpctrain lab twin SITE", err=True)
 
 
 def _start_twin(site: str) -> None:
-    from hpc_train.lab.lab import start_twin
+    from hpc_train.lab.twins.start_and_stop import start
+    from hpc_train.sites.load import load_site
 
     begin = time.monotonic()
     with busy("starting the twin"):
-        result = start_twin(site)
-    took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
-    accounting = "with" if result.accounting else "without"
-    click.echo(f"twin of {result.name}: {accounting} accounting; {took}")
-    _echo_assumptions(result.assumptions)
-    click.echo(f"next: source {result.folder}/env; sbatch --test-only FILE.sbatch")
+        made, is_new = start(load_site(site).value)
+    accounting = "with" if made.place.dbd_port else "without"
+    click.echo(f"twin of {made.name}: {accounting} accounting; {_took(begin, is_new)}")
+    _echo_assumptions(made.assumptions)
+    click.echo(f"next: source {made.env}; sbatch --test-only FILE.sbatch")
 
 
 def _echo_assumptions(found: tuple[str, ...]) -> None:
@@ -140,11 +141,11 @@ def _echo_assumptions(found: tuple[str, ...]) -> None:
 
 
 def _end_twins(names: tuple[str, ...]) -> None:
-    from hpc_train.lab.lab import stop_twin
+    from hpc_train.lab.twins.start_and_stop import stop
 
     for name in names:
         with busy("stopping the twin"):
-            stopped = stop_twin(name)
+            stopped = stop(name)
         name = name.rpartition("/")[2].removesuffix(".yaml")
         click.echo(f"the twin of {name} was stopped" if stopped else f"{name} has no twin")
     if not names:
@@ -187,12 +188,12 @@ def _echo_next(settings: Settings) -> None:
     click.echo(f"Slurm's commands: {env}; sinfo")
     # Without it, hpctrain calls the Slurm on PATH, which may be older than the lab's.
     first = f"{env}; " if settings.slurm_prefix else ""
-    click.echo(f"next: {first}hpctrain submit FILE --site {settings.name}")
+    click.echo(f"next: {first}hpctrain submit FILE --site lab")
 
 
 def _echo_state(found: Lab, state: LabState) -> None:
 
-    click.echo(f"{found.settings.name}: {_summary(found.settings)}")
+    click.echo(f"lab: {_summary(found.settings)}")
     click.echo(f"Slurm: {_slurm(found)}")
     for fault in state.faults:
         click.echo(f"broken: {fault}; `hpctrain lab up` restarts the lab")

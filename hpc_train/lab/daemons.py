@@ -13,7 +13,7 @@ from hpc_train.base.errors import LabError
 from hpc_train.base.processes import start
 from hpc_train.base.value import Value
 from hpc_train.lab.network import ask, must, namespace
-from hpc_train.lab.settings import CONTROLLER, Settings
+from hpc_train.lab.settings import CONTROLLER, NAME, Settings
 from hpc_train.lab.slurm_conf import slurmdbd_conf
 from hpc_train.lab.slurm_programs import Place, search_path, slurm
 
@@ -66,7 +66,7 @@ def launch(
     """Start a daemon, in the foreground and in its own session, inside a host of the lab."""
     program = argv[0]
     hosts = f"{settings.folder}/hosts"
-    net = f"--net={NETNS / namespace(settings.number, host)}"
+    net = f"--net={NETNS / namespace(host)}"
     enter = ("nsenter", net, "unshare", "--uts", "--mount", "sh", "-c", _ENTER, "sh", host, hosts)
     name = program if program != "slurmd" else f"slurmd of {host}"
     return start_daemon(settings, name, (*enter, *argv), extra)
@@ -222,7 +222,7 @@ def start_accounting(settings: Settings, remember: Callable[[Daemon], None]) -> 
     asks = slurm(settings, "sacctmgr", "-n", "list", "cluster")
     wait_for(settings.folder, service, lambda: ask(asks).returncode == 0, 60)
     for setting in _SETTINGS:
-        must(slurm(settings, "sacctmgr", "-i", *setting.format(name=settings.name).split()))
+        must(slurm(settings, "sacctmgr", "-i", *setting.format(name=NAME).split()))
 
 
 def install_database(data: str) -> tuple[str, ...]:

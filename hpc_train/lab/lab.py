@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from hpc_train.base.errors import LabError
-from hpc_train.base.value import Value
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import (
     Daemon,
@@ -32,12 +31,11 @@ from hpc_train.lab.daemons import (
     write_key,
 )
 from hpc_train.lab.network import ask, build, installed, must
-from hpc_train.lab.profile import MpiPrograms, profile_link, profile_text, publish, withdraw
+from hpc_train.lab.profile import PROFILE_LINK, MpiPrograms, profile_text, publish, withdraw
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
 from hpc_train.lab.settings import (
     CONTROLLER,
-    DEFAULT_FOLDER,
-    MOST_LABS,
+    HOST_LINK,
     Settings,
     check,
     differences,
@@ -46,42 +44,22 @@ from hpc_train.lab.settings import (
 )
 from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf
 from hpc_train.lab.slurm_programs import chosen_prefix, shell_lines, slurm, version_of
-from hpc_train.lab.state_file import (
-    Lab,
-    LabState,
-    check_unclaimed,
-    check_within_reach,
-    is_live,
-    made_from,
-    node_states,
-    state_of,
-)
-from hpc_train.lab.twins.start_and_stop import start, stop
-from hpc_train.lab.twins.state_file import read_all
-from hpc_train.sites.load import load_site
+from hpc_train.lab.state_file import Lab, node_states
 
 _GRACE_S = 2.0
 
 
-def down(folder: str | None = None) -> str:
-    """Remove a lab; return its folder; an empty text if there was none.
-
-    Without a folder: the only lab, or what is left of one without a record.
+def down() -> str:
+    """Remove the lab, or what is left of one; return its folder, an empty text if there was none.
 
     Raises:
-        LabError: there are several, one is in another namespace, or something cannot be removed.
+        LabError: something cannot be removed.
     """
     check_root()
     with state_file.only_one():
-        labs = state_file.read_all()
-        found = [lab for lab in labs if folder in (None, lab.settings.folder)]
-        if len(found) > 1:
-            commands = [f"hpctrain lab down --dir {lab.settings.folder}" for lab in found]
-            raise LabError(f"{len(found)} labs are up", "   or   ".join(commands))
-        for lab in found:
-            check_within_reach(lab)
-        settings = found[0].settings if found else Settings(folder=folder or DEFAULT_FOLDER)
-        if not found and (state_file.read() or not leftovers(settings)):
+        found = state_file.read()
+        settings = found.settings if found else Settings()
+        if not found and not leftovers(settings):
             return ""
         clear(settings)
     return settings.folder
@@ -89,11 +67,10 @@ def down(folder: str | None = None) -> str:
 
 def leftovers(settings: Settings) -> tuple[str, ...]:
     """Return the parts of a lab that exist, whether or not there is a record of it."""
-    parts = [f"namespace {name}" for name in state_file.existing_namespaces(settings.number)]
-    if state_file.has_host_link(settings):
-        parts.append(f"interface {settings.host_link}")
-    record, profile = state_file.record(settings), profile_link(settings)
-    parts += [str(path) for path in (record, profile) if os.path.lexists(path)]
+    parts = [f"namespace {name}" for name in state_file.existing_namespaces()]
+    if state_file.has_host_link():
+        parts.append(f"interface {HOST_LINK}")
+    parts += [str(path) for path in (state_file.RECORD, PROFILE_LINK) if os.path.lexists(path)]
     if is_lab_folder(Path(settings.folder)):
         parts.append(settings.folder)
     return tuple(parts)
@@ -105,21 +82,21 @@ def clear(settings: Settings) -> None:
     Raises:
         LabError: something cannot be removed.
     """
-    _end_processes(settings.number)
-    if state_file.has_host_link(settings):
-        ask(("ip", "link", "del", settings.host_link))
-    for name in state_file.existing_namespaces(settings.number):
+    _end_processes()
+    if state_file.has_host_link():
+        ask(("ip", "link", "del", HOST_LINK))
+    for name in state_file.existing_namespaces():
         ask(("ip", "netns", "del", name))
-    withdraw(settings)
+    withdraw()
     if is_lab_folder(Path(settings.folder)):
         shutil.rmtree(settings.folder)
-    state_file.record(settings).unlink(missing_ok=True)
+    state_file.RECORD.unlink(missing_ok=True)
     if left := leftovers(settings):
         raise LabError(f"could not be removed: {', '.join(left)}")
 
 
-def _end_processes(number: int) -> None:
-    names, lab = state_file.existing_namespaces(number), state_file.read(number)
+def _end_processes() -> None:
+    names, lab = state_file.existing_namespaces(), state_file.read()
     daemons = lab.daemons if lab else ()
 
     def alive() -> set[int]:
@@ -134,51 +111,32 @@ Say = Callable[[str], None]
 _IDLE_WITHIN_S = 60.0
 
 
-class Up(Value, frozen=True, kw_only=True):
-    """The running lab, and whether this call started it."""
+def up(options: Mapping[str, Any], say: Say) -> tuple[Lab, bool]:
+    """Start the lab and wait until its nodes are idle; a broken one is removed first.
 
-    lab: Lab
-    made: bool
-
-
-def up(settings: Settings, say: Say) -> Up:
-    """Start the lab of a folder unless it is running; a broken one is removed first.
-
-    Labs in other folders stay as they are.
+    Return it, and whether it was not running before.
 
     Raises:
-        LabError: the lab is up with other settings; or it cannot be started, and nothing is left
-        behind.
+        HpcTrainError: an option is invalid; the lab is up with other settings; or it cannot be
+        started, and nothing is left behind.
     """
+    more = {"mem": memory(options["mem"]), "slurm_prefix": chosen_prefix()}
+    settings = Settings(**{**options, **more})
     check_root()
     check(settings)
     check_machine(settings)
     with state_file.only_one():
-        labs = state_file.read_all()
-        found = next((lab for lab in labs if lab.settings.folder == settings.folder), None)
-        number = found.settings.number if found else _free_number(labs)
-        settings = msgspec.structs.replace(settings, number=number)
-        if found is None:
-            check_unclaimed(settings)
-        elif is_live(found):
-            check_within_reach(found)
+        found = state_file.read()
+        if found and any(map(is_alive, found.daemons)):
             _check_same(found, settings)
         broken = state_file.faults(found) if found else leftovers(settings)
         if found and not broken:
-            return Up(lab=found, made=False)
+            return found, False
         if broken:
             say(f"removing the remains of a lab: {'; '.join(broken)}")
-            clear(settings)
+            clear(found.settings if found else settings)
         check_free(settings)
-        return Up(lab=_make(settings), made=True)
-
-
-def _free_number(labs: tuple[Lab, ...]) -> int:
-    taken = {lab.settings.number for lab in labs}
-    free = set(range(1, MOST_LABS + 1)) - taken
-    if not free:
-        raise LabError(f"{MOST_LABS} labs are up on this machine", "hpctrain lab status")
-    return min(free)
+        return _make(settings), True
 
 
 def _check_same(found: Lab, asked: Settings) -> None:
@@ -187,17 +145,12 @@ def _check_same(found: Lab, asked: Settings) -> None:
         raise LabError(
             f"a lab is up with other settings: {', '.join(different)}",
             f"source {found.settings.folder}/env   uses it; "
-            f"hpctrain lab down --dir {found.settings.folder}   ends it and its jobs; "
-            "hpctrain lab up --dir FOLDER   starts another one",
+            "hpctrain lab down   ends it and its jobs",
         )
 
 
 def _make(settings: Settings) -> Lab:
-    lab = Lab(
-        settings=settings,
-        slurm_version=version_of(settings.slurm_prefix),
-        made_from=made_from(),
-    )
+    lab = Lab(settings=settings, slurm_version=version_of(settings.slurm_prefix))
     with ExitStack() as undo:
         undo.callback(clear, settings)
         state_file.write(lab)
@@ -244,7 +197,7 @@ def _start(settings: Settings) -> None:
     """Start every daemon and wait for the nodes; each is recorded as soon as it runs."""
 
     def remember(daemon: Daemon) -> None:
-        lab = state_file.read(settings.number)
+        lab = state_file.read()
         if lab is not None:
             state_file.write(msgspec.structs.replace(lab, daemons=(*lab.daemons, daemon)))
 
@@ -286,88 +239,11 @@ def _install_profile(settings: Settings) -> Lab:
     # `--mpi=list` lists the plug-in even if the library of PMIx cannot be loaded.
     pmix = ask(slurm(settings, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
     found = MpiPrograms(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
-    lab = state_file.read(settings.number)
+    lab = state_file.read()
     if lab is None:
-        record = state_file.record(settings)
-        raise LabError(f"{record} was removed while the lab was being started")
+        raise LabError(f"{state_file.RECORD} was removed while the lab was being started")
     today = datetime.date.today().isoformat()
     text = profile_text(settings, found, lab.slurm_version, today)
     Path(lab.profile).write_text(text, encoding="utf-8")
     publish(settings)
     return msgspec.structs.replace(lab, complete=True)
-
-
-class StartedLab(NamedTuple):
-    """A running lab; `is_new` is False if it was running before."""
-
-    lab: Lab
-    is_new: bool
-
-
-class StartedTwin(NamedTuple):
-    """A running twin, by the name of its site, and the folder of its `env`."""
-
-    name: str
-    folder: str
-    accounting: bool
-    is_new: bool
-    assumptions: tuple[str, ...]
-
-
-class RunningTwin(NamedTuple):
-    """A running twin: the folder of its `env`, and its assumptions about the site."""
-
-    folder: str
-    assumptions: tuple[str, ...]
-
-
-def start_lab(options: Mapping[str, Any], say: Callable[[str], None]) -> StartedLab:
-    """Start the lab and wait until its nodes are idle.
-
-    Raises:
-        HpcTrainError: invalid options, or Slurm does not start.
-    """
-    mem = memory(options["mem"])
-    settings = Settings(**{**options, "mem": mem, "slurm_prefix": chosen_prefix()})
-    result = up(settings, say)
-    return StartedLab(result.lab, result.made)
-
-
-def stop_lab(folder: str | None) -> str:
-    """Stop the lab in a folder, or the only lab; return its folder, or an empty string.
-
-    Raises:
-        LabError: there is no lab in `folder`, or it cannot be removed.
-    """
-    stopped = str(down(folder) or "")
-    if folder is not None and not stopped:
-        raise LabError(f"no lab in {folder}", "hpctrain lab status")
-    return stopped
-
-
-def lab_states(folder: str | None = None) -> dict[str, tuple[Lab, LabState]]:
-    """Return the settings and states of the running labs by folder, or of that in `folder`."""
-    labs = {lab.settings.folder: lab for lab in state_file.read_all()}
-    return {where: (lab, state_of(lab)) for where, lab in labs.items() if folder in (None, where)}
-
-
-def twins() -> dict[str, RunningTwin]:
-    """Return the running twins, by the name of their sites."""
-    return {one.name: RunningTwin(one.place.folder, one.assumptions) for one in read_all()}
-
-
-def start_twin(site: str) -> StartedTwin:
-    """Start the twin of a site: a slurmctld without nodes.
-
-    Raises:
-        HpcTrainError: no such profile, or Slurm does not start.
-    """
-    result = start(load_site(site).value)
-    twin = result.twin
-    accounting = bool(twin.place.dbd_port)
-    return StartedTwin(twin.name, twin.place.folder, accounting, result.made, twin.assumptions)
-
-
-def stop_twin(name: str) -> bool:
-    """Stop the twin of a site, by name or file of its profile; return whether it was running."""
-    return bool(stop(name.rpartition("/")[2].removesuffix(".yaml")))

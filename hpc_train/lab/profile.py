@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from hpc_train.base.data_folders import LAB_FOLDER
 from hpc_train.base.value import Value
-from hpc_train.lab.settings import Settings
+from hpc_train.lab.settings import NAME, Settings
 from hpc_train.lab.slurm_programs import path_line
 
 MARK = "# Made by `hpctrain lab up`; `hpctrain lab down` removes it."
@@ -69,7 +67,7 @@ def profile_text(settings: Settings, found: MpiPrograms, version: str, date: str
     launchers = ["torchrun", "srun", *mpirun, "accelerate", "deepspeed", "spawn", "single"]
     return _PROFILE.format(
         mark=MARK,
-        name=settings.name,
+        name=NAME,
         nodes=f"{settings.nodes} nodes" if settings.nodes > 1 else "1 node",
         date=date,
         version=version,
@@ -95,20 +93,19 @@ def _size(settings: Settings) -> str:
     return "".join(f"    {key}: {value}\n" for key, value in facts.items())
 
 
-def profile_link(settings: Settings) -> Path:
-    """Return where every user of this machine finds the profile of a lab by its name."""
-    return LAB_FOLDER / f"{settings.name}.yaml"
+# Where every user of this machine finds the profile of a lab by its name.
+PROFILE_LINK = LAB_FOLDER / f"{NAME}.yaml"
 
 
 def publish(settings: Settings) -> None:
     """Make the link."""
-    withdraw(settings)
+    withdraw()
     LAB_FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
-    profile_link(settings).symlink_to(f"{settings.folder}/{settings.name}.yaml")
+    PROFILE_LINK.symlink_to(f"{settings.folder}/{NAME}.yaml")
 
 
-def withdraw(settings: Settings) -> None:
+def withdraw() -> None:
     """Remove what `publish` made."""
-    profile_link(settings).unlink(missing_ok=True)
+    PROFILE_LINK.unlink(missing_ok=True)
     if LAB_FOLDER.is_dir() and not any(LAB_FOLDER.iterdir()):
         LAB_FOLDER.rmdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hpc_train.base.errors import LabError
 from hpc_train.lab.network import ask, installed, must
-from hpc_train.lab.settings import Settings
+from hpc_train.lab.settings import SUBNETS, Settings
 from hpc_train.lab.slurm_conf import MARK
 from hpc_train.lab.slurm_programs import VARIABLE, missing_in
 
@@ -115,14 +115,14 @@ def check_free(settings: Settings) -> None:
             f"{folder} exists and is not the folder of a lab", "use another folder: --dir"
         )
     for line in must(("ip", "-4", "route", "show", "table", "all")).splitlines():
-        if taken := overlap(line, settings.subnets):
+        if taken := overlap(line):
             raise LabError(
                 f"the lab's network {taken} is in use here: {line.strip()}",
                 "remove that route or interface; the addresses of the lab are fixed",
             )
 
 
-def overlap(route: str, subnets: tuple[str, ...]) -> str:
+def overlap(route: str) -> str:
     """Return the subnet that overlaps with a line of `ip route`, or an empty text."""
     words = [word for word in route.split() if word[0].isdigit()]
     if not words or route.startswith("default"):
@@ -131,7 +131,7 @@ def overlap(route: str, subnets: tuple[str, ...]) -> str:
         network = ipaddress.ip_network(words[0], strict=False)
     except ValueError:
         return ""
-    ours = (subnet for subnet in subnets if network.overlaps(ipaddress.ip_network(subnet)))
+    ours = (subnet for subnet in SUBNETS if network.overlaps(ipaddress.ip_network(subnet)))
     # A default route, or a VPN's /1 route, is no conflict: the lab's route is more specific.
     return next((subnet for subnet in ours if network.prefixlen >= 16), "")
 

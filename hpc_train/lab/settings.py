@@ -13,8 +13,10 @@ DEFAULT_FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, chec
 CONTROLLER = "labctl"
 # The last parts of their addresses.
 CONTROLLER_PART, HOST_PART = 253, 254
-MOST_NODES = 200
-MOST_LABS = 8
+# The cluster, its site profile, and the machine's interface to it.
+NAME, HOST_LINK = "lab", "hpctlab"
+# The networks eth0 and ib0.
+SUBNETS = ("10.77.0.0/16", "10.78.0.0/16")
 
 _RATE = re.compile(r"^[1-9]\d*(\.\d+)?[kmgt]?bit")
 _GPU_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
@@ -24,9 +26,8 @@ _FOLDER_LENGTH = 60
 
 
 class Settings(Value, frozen=True, kw_only=True):
-    """Requested settings; `number` tells the labs of one machine apart, whatever the settings."""
+    """Requested settings."""
 
-    number: int = 1
     nodes: int = 4
     cpus: int = 8
     mem: Memory = Memory(4000)
@@ -37,25 +38,10 @@ class Settings(Value, frozen=True, kw_only=True):
     folder: str = DEFAULT_FOLDER
     slurm_prefix: str = ""
 
-    @property
-    def name(self) -> str:
-        """The name of its cluster and of its site profile: lab, lab2, …"""
-        return "lab" if self.number == 1 else f"lab{self.number}"
 
-    @property
-    def host_link(self) -> str:
-        """The machine's interface to the lab."""
-        return f"hpct{self.name}"
-
-    @property
-    def subnets(self) -> tuple[str, str]:
-        """The networks eth0 and ib0: 10.77 and 10.78, of the second lab 10.87 and 10.88, …"""
-        first = 67 + 10 * self.number
-        return f"10.{first}.0.0/16", f"10.{first + 1}.0.0/16"
-
-    def address(self, last: int, network: int = 0) -> str:
-        """Return an address of eth0, or with 1 of ib0."""
-        return self.subnets[network].replace(".0.0/16", f".0.{last}")
+def address(last: int, network: int = 0) -> str:
+    """Return an address of eth0, or with 1 of ib0."""
+    return SUBNETS[network].replace(".0.0/16", f".0.{last}")
 
 
 class Node(Value, frozen=True, kw_only=True):
@@ -69,7 +55,7 @@ class Node(Value, frozen=True, kw_only=True):
 def nodes_of(settings: Settings) -> tuple[Node, ...]:
     """Return lab1, lab2, …; the last part of an address is the number of the node."""
     return tuple(
-        Node(name=f"lab{n}", eth0=settings.address(n), ib0=settings.address(n, 1))
+        Node(name=f"lab{n}", eth0=address(n), ib0=address(n, 1))
         for n in range(1, settings.nodes + 1)
     )
 
@@ -108,9 +94,7 @@ def memory(text: str) -> Memory:
 def differences(made: Settings, asked: Settings) -> tuple[str, ...]:
     """Return the options that differ, as `--nodes 2 instead of 4`; empty if none differs."""
     pairs = {
-        name: (getattr(made, name), getattr(asked, name))
-        for name in Settings.__struct_fields__
-        if name != "number"
+        name: (getattr(made, name), getattr(asked, name)) for name in Settings.__struct_fields__
     }
     return tuple(_difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1])
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from hpc_train.lab.settings import CONTROLLER, CONTROLLER_PART, HOST_PART, Settings, nodes_of
+from hpc_train.lab.settings import (
+    CONTROLLER,
+    CONTROLLER_PART,
+    HOST_PART,
+    NAME,
+    Settings,
+    address,
+    nodes_of,
+)
 from hpc_train.lab.slurm_programs import plugin_line
 
 # A folder with a slurm.conf that starts like this was created by hpctrain and may be removed.
@@ -87,9 +95,9 @@ def slurm_conf(settings: Settings) -> str:
     """Return slurm.conf."""
     facts = {
         "mark": MARK,
-        "name": settings.name,
+        "name": NAME,
         "controller": CONTROLLER,
-        "address": settings.address(CONTROLLER_PART),
+        "address": address(CONTROLLER_PART),
         "folder": settings.folder,
         "mem_per_cpu": max(1, settings.mem // settings.cpus),
     }
@@ -125,15 +133,15 @@ def gres_conf(settings: Settings) -> str:
 def slurmdbd_conf(settings: Settings) -> str:
     """Return slurmdbd.conf."""
     text = _SLURMDBD.format(
-        controller=CONTROLLER, address=settings.address(CONTROLLER_PART), folder=settings.folder
+        controller=CONTROLLER, address=address(CONTROLLER_PART), folder=settings.folder
     )
     return text + plugin_line(settings.slurm_prefix)
 
 
 def hosts(settings: Settings, login: str) -> str:
     """Return the /etc/hosts of the nodes and the controller; `lab1i` is lab1 on ib0."""
-    controller = f"{settings.address(CONTROLLER_PART)} {CONTROLLER}"
-    lines = ["127.0.0.1 localhost", controller, f"{settings.address(HOST_PART)} {login}"]
+    controller = f"{address(CONTROLLER_PART)} {CONTROLLER}"
+    lines = ["127.0.0.1 localhost", controller, f"{address(HOST_PART)} {login}"]
     for node in nodes_of(settings):
         lines += [f"{node.eth0} {node.name}", f"{node.ib0} {node.name}i"]
     return "\n".join(lines) + "\n"

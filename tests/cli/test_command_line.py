@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.conftest import Hpctrain
 
+
 @pytest.fixture(autouse=True)
 def _script(hpctrain: Hpctrain) -> None:
     Path("train.py").write_text("print('done')\n")

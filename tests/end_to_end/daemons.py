@@ -71,7 +71,7 @@ def start_slurmd(node: str) -> None:
 def set_link(node: str, network: str, state: str) -> None:
     """Set the port of a node on a network's switch `up` or `down`."""
     port = ("link", "set", f"{node}-{network}", state)
-    subprocess.run(["ip", "-n", namespace(1, CONTROLLER), *port], check=True)
+    subprocess.run(["ip", "-n", namespace(CONTROLLER), *port], check=True)
 
 
 def kill_node(node: str) -> None:
@@ -80,13 +80,13 @@ def kill_node(node: str) -> None:
     # and a script that outlives its command would record its end. A process may start another one
     # until it is stopped itself.
     stopped: set[int] = set()
-    while new := set(members([namespace(1, node)])) - stopped:
+    while new := set(members([namespace(node)])) - stopped:
         _signal(new, signal.SIGSTOP)
         stopped |= new
     # The eldest first: when slurmd has ended, Linux lets its stopped slurmstepd go on, which would
     # see the end of its tasks.
     _signal(sorted(stopped, key=_age), signal.SIGKILL)
-    wait_for(lambda: not members([namespace(1, node)]))
+    wait_for(lambda: not members([namespace(node)]))
 
 
 def _age(pid: int) -> tuple[int, int]:

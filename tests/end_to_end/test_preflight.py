@@ -18,7 +18,7 @@ CHECKS = "preflight: {interfaces: [eth0, ib0], space: {/tmp: 1M}, clock: 5s}\npo
 @pytest.fixture
 def broken() -> Iterator[str]:
     """Take one node's fast network down."""
-    inside = ["ip", "netns", "exec", namespace(1, "lab2"), "ip", "link", "set", "ib0"]
+    inside = ["ip", "netns", "exec", namespace("lab2"), "ip", "link", "set", "ib0"]
     subprocess.run([*inside, "down"], check=True)
     yield "lab2"
     subprocess.run([*inside, "up"], check=True)

@@ -38,7 +38,7 @@ def stranger(user: User) -> User:
 @pytest.fixture
 def without_ib() -> Iterator[None]:
     """Take the fast network of all nodes down."""
-    inside = [("ip", "-n", namespace(1, f"lab{n}"), "link", "set", "ib0") for n in (1, 2, 3, 4)]
+    inside = [("ip", "-n", namespace(f"lab{n}"), "link", "set", "ib0") for n in (1, 2, 3, 4)]
     for link in inside:
         subprocess.run([*link, "down"], check=True)
     yield

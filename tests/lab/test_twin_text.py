@@ -124,14 +124,13 @@ def test_partitions_of_unknown_size_share_two_thousand_nodes(tmp_path: Path) -> 
 def test_what_the_twin_assumes(tmp_path: Path) -> None:
     mine = profile(
         tmp_path,
-        "account: {pattern: 'p[0-9]+'}\n"
         "partitions:\n"
         "  - {name: a, cpus_per_gpu: 100, gpus_per_node: 4, max_time: 1h}\n"
         "  - {name: b, nodes: 3, mem_per_node: 1G, cpus_per_node: 8}\n"
         "qos: [{name: y}, {name: z, max_jobs: 1, max_nodes: 2}, {name: '*'}]\n",
     )
     assert assumptions(mine) == (
-        "accounts: any account that matches p[0-9]+ is accepted",
+        "accounts: any account is accepted; hpctrain lint knows their pattern",
         "nodes of a: number unknown; the twin has 2000",
         "cores of a node of a: from the cores per GPU; the twin has 400",
         "GPUs of a node of b: unknown; the twin has 64",
@@ -140,18 +139,6 @@ def test_what_the_twin_assumes(tmp_path: Path) -> None:
         "limits of qos y: unknown; not limited",
         "qos: the site has more than the profile lists; the twin refuses the others",
     )
-
-
-@pytest.mark.parametrize(
-    ("account", "sentence"),
-    [
-        ("{}", "the profile has no pattern; any account is accepted"),
-        ("{pattern: '(ab)+'}", "any account is accepted; the twin cannot compare it with (ab)+"),
-    ],
-)
-def test_accounts_that_are_not_compared(tmp_path: Path, account: str, sentence: str) -> None:
-    mine = profile(tmp_path, f"account: {account}\n")
-    assert assumptions(mine)[0] == f"accounts: {sentence}"
 
 
 SHIPPED = sorted(path.stem for path in profile_folder().glob("*.yaml"))

@@ -104,30 +104,6 @@ local function missing(job)
   end
 end
 
-local function matches(name)
-  for _, pattern in ipairs(rules.account_patterns) do
-    if string.match(name, pattern) then
-      return true
-    end
-  end
-  return false
-end
-
--- The pattern may be that of the account without the suffix of a partition.
-local function misnamed(job)
-  if not job.account or not rules.account_patterns or matches(job.account) then
-    return nil
-  end
-  for _, entry in ipairs(rules.entries) do
-    local cut = entry.suffix and #job.account - #entry.suffix
-    if cut and string.sub(job.account, cut + 1) == entry.suffix
-      and matches(string.sub(job.account, 1, cut)) then
-      return nil
-    end
-  end
-  return string.format("account = %s, but accounts match %s", job.account, rules.account_pattern)
-end
-
 local function forbidden(job, options)
   for option, why in pairs(rules.forbidden) do
     local memory = string.sub(option, 1, 3) == "mem" and job.mem
@@ -282,7 +258,7 @@ end
 function slurm_job_submit(job_desc, partitions, uid)
   local job = read(job_desc)
   local entry
-  local why = missing(job) or misnamed(job) or forbidden(job, options_of(job_desc.script))
+  local why = missing(job) or forbidden(job, options_of(job_desc.script))
   if not why then
     entry, why = choose(job)
   end

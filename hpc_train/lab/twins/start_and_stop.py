@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -13,9 +12,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.base.errors import LabError
-from hpc_train.base.regex import Atom, atoms
 from hpc_train.base.units import Duration
-from hpc_train.base.value import Value
 from hpc_train.lab.daemons import (
     Daemon,
     answers,
@@ -69,15 +66,10 @@ _WITHIN_S = 20.0
 _GRACE_S = 1.0
 
 
-class Started(Value, frozen=True, kw_only=True):
-    """A running twin, and whether this call started it."""
-
-    twin: Twin
-    made: bool
-
-
-def start(profile: SiteProfile) -> Started:
+def start(profile: SiteProfile) -> tuple[Twin, bool]:
     """Start the twin of a site, unless it is running with the same configuration.
+
+    Return it, and whether it was not running before.
 
     Raises:
         LabError: it cannot be started; nothing is left behind.
@@ -87,19 +79,20 @@ def start(profile: SiteProfile) -> Started:
     with state_file.locked(profile.name):
         found = state_file.read(profile.name)
         if found and state_file.is_running(found) and _same(profile, found.place, prefix):
-            return Started(twin=found, made=False)
+            return found, False
         if found:
             _clear(found)
-        return Started(twin=_make(profile, prefix), made=True)
+        return _make(profile, prefix), True
 
 
 def stop(name: str) -> bool:
-    """Stop the twin of a site; return whether there was one.
+    """Stop the twin of a site, by name or file of its profile; return whether there was one.
 
     Raises:
         LabError: something cannot be removed.
     """
     check_root()
+    name = name.rpartition("/")[2].removesuffix(".yaml")
     with state_file.locked(name):
         found = state_file.read(name)
         if found:
@@ -299,21 +292,12 @@ def assumptions(profile: SiteProfile) -> tuple[str, ...]:
     """Return one sentence for each assumption."""
     partitions = twin_partitions(profile)
     return (
-        _accounts(profile),
+        "accounts: any account is accepted; hpctrain lint knows their pattern",
         *_partitions(profile),
         *_sizes(profile, partitions),
         *_limits(partitions),
         *_qos(profile),
     )
-
-
-def _accounts(profile: SiteProfile) -> str:
-    pattern = profile.account.pattern
-    if pattern is None:
-        return "accounts: the profile has no pattern; any account is accepted"
-    if lua_patterns(pattern) is None:
-        return f"accounts: any account is accepted; the twin cannot compare it with {pattern}"
-    return f"accounts: any account that matches {pattern} is accepted"
 
 
 def _partitions(profile: SiteProfile) -> Iterator[str]:
@@ -379,8 +363,6 @@ def job_submit(profile: SiteProfile) -> str:
         "required": _required(profile),
         "forbidden": dict(_forbidden(profile)),
         "account_like": profile.account.example or profile.account.pattern or "NAME",
-        "account_pattern": profile.account.pattern,
-        "account_patterns": lua_patterns(profile.account.pattern or ".*"),
         "charged": ACCOUNT if has_accounting(profile) else None,
         "entries": [
             _entry(one, queues(profile)) for one in twin_partitions(profile) if profile.partitions
@@ -479,107 +461,3 @@ def _bound(bound: Bound) -> dict[str, Any]:
 
 def _minutes(time: Duration | None) -> int | None:
     return None if time is None else -(-time // 60)
-
-
-# `(a|b)(c|d)` is four patterns in Lua, which has no alternatives.
-_MOST = 64
-_TIMES = re.compile(r"\{(\d+)(?:,(\d*))?\}")
-_MOST_TIMES = 32
-Texts = tuple[str, ...]
-
-
-class _NotInLuaError(Exception):
-    """Lua has no pattern for a regular expression."""
-
-
-def lua_patterns(regex: str) -> Texts | None:
-    """Return patterns of which one matches wherever the regex matches a whole account.
-
-    None if Lua cannot express the regex, such as one with a repeated group.
-    """
-    try:
-        found = _choices(list(atoms(regex)))
-    except _NotInLuaError:
-        return None
-    return tuple(f"^{text}$" for text in found)
-
-
-def _choices(parts: list[Atom]) -> Texts:
-    """Return the texts of the alternatives of a regex; the list is consumed up to a `)`."""
-    done: Texts = ()
-    texts: Texts = ("",)
-    while parts:
-        atom = parts.pop(0)
-        if atom.kind == "close":
-            if atom.repeat:
-                raise _NotInLuaError
-            break
-        if atom.kind == "bar":
-            done, texts = (*done, *texts), ("",)
-            continue
-        following = _texts(atom, parts)
-        texts = tuple(text + more for text in texts for more in following)
-        if len(texts) + len(done) > _MOST:
-            raise _NotInLuaError
-    return (*done, *texts)
-
-
-def _texts(atom: Atom, rest: list[Atom]) -> Texts:
-    if atom.kind == "open":
-        if atom.text not in ("(", "(?:") and not atom.text.startswith("(?P<"):
-            raise _NotInLuaError
-        return _choices(rest)
-    if atom.text in ("^", "$"):
-        return ("",)
-    return ("".join(_repeated(_one(atom), atom.repeat)),)
-
-
-def _one(atom: Atom) -> str:
-    """Return Lua's text for one character."""
-    if atom.kind == "escape":
-        return _escape(atom.text[1:], inside=False)
-    if atom.kind == "set":
-        body = atom.text[1:-1]
-        sign = "^" if body.startswith("^") else ""
-        if not body.isascii():
-            raise _NotInLuaError
-        parts = re.findall(r"\\.|.", body[len(sign) :])
-        letters = (_escape(p[1:], inside=True) if p[0] == "\\" else _plain_in_set(p) for p in parts)
-        return f"[{sign}{''.join(letters)}]"
-    if atom.kind in ("plain", "any") and atom.text.isascii():
-        return atom.text if atom.text == "." or atom.text.isalnum() else f"%{atom.text}"
-    raise _NotInLuaError
-
-
-def _escape(letter: str, *, inside: bool) -> str:
-    if letter in ("w", "W"):
-        if inside and letter == "W":
-            raise _NotInLuaError
-        return "%w_" if inside else f"[{'^' if letter == 'W' else ''}%w_]"
-    if letter in ("d", "D", "s", "S"):
-        return f"%{letter}"
-    if len(letter) > 1 or letter.isalnum():
-        raise _NotInLuaError
-    return f"%{letter}"
-
-
-def _plain_in_set(letter: str) -> str:
-    return letter if letter.isalnum() or letter == "-" else f"%{letter}"
-
-
-def _repeated(one: str, repeat: str) -> Iterator[str]:
-    """Yield one character as often as a repeat says."""
-    if repeat[:1] in ("", "*", "+", "?"):
-        if repeat[1:] == "+":
-            raise _NotInLuaError
-        yield one + repeat[:1]
-        return
-    found = _TIMES.fullmatch(repeat)
-    if found is None or max(int(found[1]), int(found[2] or 0)) > _MOST_TIMES:
-        raise _NotInLuaError
-    least = int(found[1])
-    yield one * least
-    if found[2] == "":
-        yield f"{one}*"
-    elif found[2]:
-        yield f"{one}?" * (int(found[2]) - least)

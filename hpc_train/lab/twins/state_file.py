@@ -28,6 +28,11 @@ class Twin(Value, frozen=True, kw_only=True):
     assumptions: tuple[str, ...] = ()
 
     @property
+    def env(self) -> str:
+        """Return the path of the lines for a shell."""
+        return f"{self.place.folder}/env"
+
+    @property
     def slurm_conf(self) -> str:
         """Return the path of its slurm.conf."""
         return f"{self.place.folder}/slurm.conf"
