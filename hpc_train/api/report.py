@@ -136,10 +136,10 @@ class ScalingReport(WrittenReport):
         return runs_frame(self._report)
 
     @cached_property
-    def figures(self) -> FigureList:
-        """The figures, drawn at the first use; empty if no run has a result."""
+    def figures(self) -> tuple[ReportFigure, ...]:
+        """The figures, the main one first, drawn at the first use; empty if no run has a result."""
         drawn = self._with(ReportOptions(figures=True, images=_SCREEN))
-        return FigureList(ReportFigure(figure) for figure in drawn.figures)
+        return tuple(map(ReportFigure, drawn.figures))
 
     @property
     def open_checks(self) -> tuple[str, ...]:
@@ -283,13 +283,3 @@ class ReportFigure(Displayed):
     def __repr__(self) -> str:
         """Return the class and the name."""
         return f"ReportFigure({self.name!r})"
-
-
-class FigureList(Displayed, tuple[ReportFigure, ...]):
-    """The figures of a report, the main one first, shown one below the other."""
-
-    def _shown(self) -> str:
-        return "\n".join(figure._shown() for figure in self)
-
-    def _html(self) -> str:
-        return "".join(figure._html() for figure in self)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gc
 import os
-import re
 import signal
 import sys
 
@@ -13,8 +12,6 @@ from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.plain_text import plain
 from hpc_train.cli.commands import help_page
 
-# Longer than any path or list of allowed words.
-_LONG = re.compile(r"\S{5000,}")
 _HELP = (["-h"], ["--help"])
 # New objects before the garbage collector looks for cycles: imports alone make about 100,000, and
 # almost none of them is garbage.
@@ -100,13 +97,9 @@ def _missing(failure: ModuleNotFoundError) -> int:
     return error.exit_code
 
 
-def _shortened(word: re.Match[str]) -> str:
-    return f"{word[0][:80]}… ({len(word[0])} letters)"
-
-
 def complain(failure: HpcTrainError) -> None:
     """Write an error and its hint to stderr."""
-    sys.stderr.write(plain(f"hpctrain: {_LONG.sub(_shortened, failure.message)}\n"))
+    sys.stderr.write(plain(f"hpctrain: {failure.message}\n"))
     if failure.hint:
         lines = failure.hint.replace("\n", "\n  ")
         sys.stderr.write(plain(f"  {lines}\n"))

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from hpc_train.pbs.live_pbs import LivePbs
     from hpc_train.runs.run import RunFolder
     from hpc_train.scripts.prepare import Prepared
-    from hpc_train.sites.default_site import SiteChoice
-    from hpc_train.sites.detection import Found
     from hpc_train.slurm.live_cluster import Cluster
 
 # Exit code of --live if Slurm, or a part of its answers, could not be read.
@@ -184,11 +182,7 @@ def _run(prepared: Prepared, results: Path) -> RunFolder:
 
 def _print_result(smoke: Smoke) -> None:
     result = smoke.expected
-    over = (
-        f" over {result.transport or result.interface}"
-        if result.transport or result.interface
-        else ""
-    )
+    over = f" over {way}" if (way := result.transport or result.interface) else ""
     speed = f", {result.busbw_gbs} GB/s of bus bandwidth" if result.busbw_gbs else ""
     click.echo(
         f"{smoke.ranks} ranks on {', '.join(smoke.hosts)}: {result.backend}{over}{speed}, "
@@ -204,41 +198,29 @@ def _print_result(smoke: Smoke) -> None:
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--probe", is_flag=True, help="Also run a short job on one node of each kind.")
 @click.option("--partition", help="Partition of the probe job; default: all.")
-@click.option("--srun", "options", multiple=True, help="One more option of the probe job's srun.")
+@click.option("--srun", multiple=True, help="One more option of the probe job's srun.")
 @click.option(
     "--reach", metavar="HOST[:PORT]", help="Let the probe job try one connection to this host."
 )
 @click.option("--hosts", metavar="HOST,…", help="Machines that ssh reaches, instead of a cluster.")
-def init_site_profile(
-    *,
-    hosts: str | None,
-    name: str | None,
-    output: Path | None,
-    force: bool,
-    probe: bool,
-    partition: str | None,
-    options: tuple[str, ...],
-    reach: str | None,
-) -> None:
+def init_site_profile(*, hosts: str | None, **options: Any) -> None:
     """Write a draft of a profile: of the local Slurm or PBS, or of hosts."""
     from hpc_train.machine.init_site import InitOptions
 
+    wanted = InitOptions(**options)
     if hosts is not None and not hosts.strip(", "):
         raise click.UsageError("--hosts needs names that ssh knows, such as --hosts gpu1,gpu2")
-    if hosts and probe:
+    if hosts and wanted.probe:
         raise click.UsageError("--probe asks Slurm, --hosts asks machines by ssh; use one of them")
-    if not probe and (partition or options or reach):
+    if not wanted.probe and (wanted.partition or wanted.srun or wanted.reach):
         raise click.UsageError("--partition, --srun and --reach require --probe")
-    wanted = InitOptions(
-        name=name,
-        output=output,
-        force=force,
-        probe=probe,
-        partition=partition,
-        srun=options,
-        reach=reach,
-    )
-    _say_draft(_draft(wanted, hosts))
+    drafted = _draft(wanted, hosts)
+    for message in drafted.unread:
+        click.echo(f"hpctrain: {message}", err=True)
+    guessed = sum("# guessed" in row for row in drafted.text.splitlines())
+    questions = sum(row.rstrip().endswith("?") for row in drafted.text.splitlines())
+    click.echo(f"{drafted.path}: {guessed} lines are guessed, {questions} questions are open")
+    click.echo(f"next: check the file, then hpctrain site show {drafted.path}")
 
 
 def _draft(wanted: InitOptions, hosts: str | None) -> Drafted:
@@ -259,15 +241,6 @@ def _draft(wanted: InitOptions, hosts: str | None) -> Drafted:
             return init_pbs(wanted)
     with busy("asking Slurm"):
         return init_site(wanted)
-
-
-def _say_draft(drafted: Drafted) -> None:
-    for message in drafted.unread:
-        click.echo(f"hpctrain: {message}", err=True)
-    guessed = sum("# guessed" in row for row in drafted.text.splitlines())
-    questions = sum(row.rstrip().endswith("?") for row in drafted.text.splitlines())
-    click.echo(f"{drafted.path}: {guessed} lines are guessed, {questions} questions are open")
-    click.echo(f"next: check the file, then hpctrain site show {drafted.path}")
 
 
 UNKNOWN = "?"
@@ -359,7 +332,15 @@ def detect(*, as_json: bool) -> None:
         say(f"warning: {unread}")
     choice = choose_site(None)
     if as_json:
-        click.echo(_detected_json(found, choice))
+        answer = {
+            "schema": 1,
+            "matches": [{"name": one.name, "reasons": one.reasons} for one in found.matches],
+            "unread": found.unread,
+            "scheduler": found.scheduler,
+            "site": None if choice.refusal else choice.name,
+            "why": choice.refusal or choice.notice or "$HPCTRAIN_SITE",
+        }
+        click.echo(msgspec.json.encode(answer))
     for match in () if as_json else found.matches:
         click.echo(f"{match.name}: {', '.join(match.reasons)}")
     if not found.matches:
@@ -371,19 +352,6 @@ def detect(*, as_json: bool) -> None:
         say(f"next: {choice.hint}")
     if not found.matches:
         raise SystemExit(1)
-
-
-def _detected_json(found: Found, choice: SiteChoice) -> bytes:
-
-    answer = {
-        "schema": 1,
-        "matches": [{"name": one.name, "reasons": one.reasons} for one in found.matches],
-        "unread": found.unread,
-        "scheduler": found.scheduler,
-        "site": None if choice.refusal else choice.name,
-        "why": choice.refusal or choice.notice or "$HPCTRAIN_SITE",
-    }
-    return msgspec.json.encode(answer)
 
 
 @site.command()
