@@ -64,28 +64,6 @@ def test_wrong_input_is_refused(
     assert "Traceback" not in made.stderr
 
 
-CURVE = """\
-nodes,gpus_per_node,tasks_per_node,global_batch_size,step_time,strategy
-1,4,4,512,4.0,ddp
-2,4,4,512,2.02,ddp
-4,4,4,512,1.03,ddp
-"""
-
-
-def test_three_measured_sizes_give_a_forecast(hpctrain: Hpctrain, job: str, tmp_path: Path) -> None:
-    (tmp_path / "curve.csv").write_text(CURVE)
-    asked = ("advise", job, "--site", "juwels-booster", "--measured", "curve.csv")
-    made = hpctrain(*asked, "--gpus", "32", "--json")
-    assert made.returncode == 0, made.stderr
-    found = rows(made.stdout)["ddp", 32]
-    assert found["step_s"]["low"] < 0.53 < found["step_s"]["high"]
-    assert found["forecast_s"] == pytest.approx(0.525, abs=0.005)
-    text = " ".join(hpctrain(*asked, "--gpus", "32").stdout.split())
-    assert "the last slope of the measured sizes, continued" in text
-    far = " ".join(hpctrain(*asked, "--gpus", "128").stdout.split())
-    assert "ddp: no forecast beyond 64, 4 times the largest measured size: measure 32" in far
-
-
 PROGRAM = """\
 import torch
 from torch import nn

@@ -48,11 +48,6 @@ def test_after_a_second_a_terminal_says_what_is_done() -> None:
 
 
 @pytest.mark.process
-def test_without_a_terminal_nothing_is_shown() -> None:
-    assert output(1.2, terminal=False) == "hpctrain: a warning\ndone\n"
-
-
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "shown", "text"),
     [

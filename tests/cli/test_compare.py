@@ -83,24 +83,3 @@ def test_a_check_that_saw_nothing_does_not_pass(
     assert apart.returncode == 1, apart.stderr
     assert "check: not decided: 2 ranks: not in B" in apart.stderr
     assert hpctrain("compare", sides[0], str(other)).returncode == 0
-
-
-def table(path: Path, column: str, values: list[float], **more: str) -> str:
-    """Write a table of two runs on each of 1, 2, 4 ... nodes."""
-    names = ",".join(more)
-    rows = [
-        f"{2**i},4,{value * (1 + 0.001 * k)},{','.join(more.values())}"
-        for i, value in enumerate(values)
-        for k in (0, 1)
-    ]
-    head = f"nodes,gpus_per_node,{column},{names}"
-    path.write_text("\n".join(line.rstrip(",") for line in (head, *rows)) + "\n")
-    return path.name
-
-
-def test_a_ratio_that_no_change_explains_is_a_caveat(hpctrain: Hpctrain, tmp_path: Path) -> None:
-    seconds = table(tmp_path / "s.csv", "step_time", [0.5, 0.26], global_batch_size="256")
-    wrong = table(tmp_path / "ms.csv", "step_time", [500, 260], global_batch_size="256")
-    made = hpctrain("compare", wrong, seconds, "--check")
-    assert made.returncode == 1, made.stderr
-    assert "check: the unit of a value may be wrong (B/A is 1000): 4 GPUs" in made.stderr

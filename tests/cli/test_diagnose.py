@@ -86,24 +86,6 @@ def test_json_lists_the_attempts_of_a_log(hpctrain: Hpctrain, log: str, tmp_path
     assert "FAILED  from line 1: ValueError: heads must divide the width" in said
 
 
-def test_what_cannot_be_read(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "bad.log.gz").write_bytes(b"no gzip")
-    none, folder, bad, some = (
-        hpctrain("diagnose", *words)
-        for words in (["nothing.log"], ["empty"], ["bad.log.gz"], ["bad.log.gz", log])
-    )
-    assert [one.returncode for one in (none, folder, bad, some)] == [2, 2, 2, 3]
-    assert "nothing.log" in none.stderr
-    assert "empty: no log files in this folder" in folder.stderr
-    assert "bad.log.gz: cannot be read" in bad.stderr
-    assert "bad.log.gz: cannot be read" in some.stderr
-    assert some.stdout.startswith("== bad.log.gz\nUNKNOWN  bad.log.gz: cannot be read")
-    assert "== job.log\nFAILED" in some.stdout
-    assert "Traceback" not in none.stderr + folder.stderr + bad.stderr
-    assert hpctrain("diagnose").returncode == 2
-
-
 @pytest.mark.process
 def test_runs_are_diagnosed_by_their_files(hpctrain: Hpctrain, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(

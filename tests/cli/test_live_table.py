@@ -61,10 +61,6 @@ def test_progress_is_below_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert " ".join(lines[4:]).strip() == f"progress: {PROGRESS}"
 
 
-def test_without_a_measurement_there_is_the_table_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(shown(monkeypatch, [run("a")], {})) == 3
-
-
 def failed(home: Path, run_id: str, host: str) -> None:
     run = written(home, run_id, "", exit_code=7)
     assert run.status is not None

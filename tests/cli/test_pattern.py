@@ -36,14 +36,6 @@ def test_a_study_reads_its_own_lines(hpctrain: Hpctrain) -> None:
     assert records(kept.read_text()) == [("pattern", 0.25, 1)]
 
 
-def test_a_wrong_regex_is_the_users_mistake(hpctrain: Hpctrain) -> None:
-    Path("a.log").write_text("x\n")
-    done = hpctrain("collect", "a.log", "--pattern", "took (?P<step_tim>.)")
-    assert done.returncode == 2
-    assert "--pattern: the group 'step_tim'" in done.stderr
-    assert "did you mean 'step_time'?" in done.stderr
-
-
 LINES = 'for i in $(seq 20); do echo "<$i> cost $((50 + i % 2)).5 ms, speed 1,23$((i % 2))"; done'
 
 

@@ -88,23 +88,6 @@ def test_a_table_on_stdin(
     assert numbers(found.stdout.decode()) == numbers(of_file.stdout)
 
 
-def test_a_sheet_is_chosen_by_name(hpctrain: Hpctrain, tables: dict[str, Path]) -> None:
-    book = openpyxl.load_workbook(tables["xlsx"])
-    book.create_sheet("Notes").append(["measured in May"])
-    book.save(tables["xlsx"])
-    refused = hpctrain("report", str(tables["xlsx"]))
-    assert refused.returncode == 2
-    assert "2 sheets have cells: Sheet, Notes" in refused.stderr
-    by_name = hpctrain("report", f"{tables['xlsx']}:Sheet")
-    assert by_name.returncode == 0
-    assert numbers(by_name.stdout) == numbers(hpctrain("report", str(tables["csv"])).stdout)
-    wrong = hpctrain("report", f"{tables['xlsx']}:Sheat")
-    assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "no sheet is called 'Sheat'; did you mean 'Sheet'?" in wrong.stderr
-    gone = hpctrain("report", f"{tables['xlsx'].with_name('g.xlsx')}:Sheet")
-    assert (gone.returncode, "g.xlsx: no such file" in gone.stderr) == (2, True)
-
-
 def test_two_sheets_of_one_workbook_are_compared_and_make_one_report(
     hpctrain: Hpctrain, tables: dict[str, Path]
 ) -> None:

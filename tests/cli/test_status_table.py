@@ -40,13 +40,6 @@ def test_of_a_run_that_was_tried_again_the_last_attempt_counts() -> None:
     assert problems["p-r1.10"] == problems["p-r2"] == ""
 
 
-def test_single_jobs_are_never_attempts_of_one_another() -> None:
-    ids = ("20261121-043123-758208-09be612d", "20261121-043124-758208-09be612d")
-    runs = [a_run(run_id, JobState.FAILED) for run_id in ids]
-    assert counts(runs) == "2 FAILED"
-    assert earlier(runs) == frozenset()
-
-
 def test_runs_without_a_folder_are_rows() -> None:
     runs = [a_run("p-r1", JobState.COMPLETED)]
     assert counts(runs, ["p-r2", "p-r3"]) == "1 COMPLETED, 2 MISSING"
@@ -59,14 +52,6 @@ def test_runs_without_a_folder_are_rows() -> None:
         "never submitted, or removed",
     )
     assert counts([]) == "no runs"
-
-
-def test_ten_thousand_runs_are_counted_in_no_time() -> None:
-    runs = [a_run(f"p-r{number}", JobState.PENDING) for number in range(10_000)]
-    begun = time.process_time()
-    assert counts(runs) == "10000 PENDING"
-    # Compared with each other, they would take ten minutes of the processor.
-    assert time.process_time() - begun < 60
 
 
 def test_what_waits_says_on_what_and_until_when() -> None:
@@ -85,11 +70,6 @@ def test_what_waits_says_on_what_and_until_when() -> None:
     assert why(soon) == "expected to start at 2026-11-21 06:52"
     silent = a_run("p-r1", JobState.PENDING, job_report=JobReport(state=JobState.PENDING))
     assert why(silent) == ""
-
-
-def test_what_runs_says_what_slurm_says() -> None:
-    ending = JobReport(state=JobState.RUNNING, reason="it is ending", start=1.0)
-    assert why(a_run("p-r1", JobState.RUNNING, job_report=ending)) == "it is ending"
 
 
 def test_the_reason_of_another_state_is_none() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
-ROOT = Path(__file__).resolve().parents[2]
 SITE = """\
 schema: 1
 name: mine
@@ -39,9 +38,6 @@ code=$?
 say "$(date +%s.%N)" "$code"
 exit "$code"
 """
-# A whole script with our parts around a launch of its own.
-PARTS = (ROOT / "docs" / "templates.md").read_text(encoding="utf-8")
-PARTS = PARTS.partition("{# plain.sh.j2 #}\n")[2].partition("```")[0]
 RUN = ("submit", "train.py", "--site", "mine", "--cpus-per-task", "1", "--wait")
 
 
@@ -71,25 +67,3 @@ def test_the_manifest_tells_whether_the_template_is_the_same(
     assert first != second
     assert script == same
     assert third == (second, same)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("\n{{ plan.topolgy }}", "templates/mine.sh.j2:2: unknown field 'plan.topolgy'; did you"),
-        ("{% if %}", "templates/mine.sh.j2:1: Expected an expression"),
-        ("{{ plan.__class__ }}", "templates/mine.sh.j2:1: access to attribute '__class__'"),
-        ("{% include 'local.sh' %}", "mine.sh.j2:1: unknown template 'local.sh'; did you mean"),
-        (None, "mine.yaml:5: unknown template 'mine.sh.j2'; looked in: templates"),
-    ],
-)
-def test_a_mistake_is_one_clear_answer(
-    hpctrain: Hpctrain, site: Path, text: str | None, message: str
-) -> None:
-    if text is not None:
-        (site / "mine.sh.j2").write_text(text)
-    done = hpctrain(*RUN, "--", "0")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"hpctrain: {message}" in done.stderr or message in done.stderr.partition("\n")[0]
-    assert "Traceback" not in done.stderr
-    assert not Path("results").exists()

@@ -17,7 +17,6 @@ import pytest
 import zstandard
 
 import hpc_train
-from hpc_train.base.errors import HpcTrainError
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 STEP = b"iter 1: loss 2.0, time 100.0ms, mfu 30%\n"
@@ -51,12 +50,6 @@ def test_refused_with_one_reason(hpctrain: Hpctrain, command: str, word: str, sa
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("hpctrain: ") and said in done.stderr
     assert done.stderr.count(said) == 1
-
-
-@pytest.mark.parametrize("paths", [[], ["weights.pt"], ["other.log"], ["trian.log"]])
-def test_python_refuses_what_the_command_refuses(paths: list[str]) -> None:
-    with pytest.raises(HpcTrainError):
-        hpc_train.collect(paths)
 
 
 @pytest.mark.process

@@ -10,8 +10,7 @@ import pytest
 
 from hpc_train.base.errors import LabError
 from hpc_train.lab.requirements import check_twin_programs
-from hpc_train.lab.settings import Settings, differences
-from hpc_train.lab.slurm_conf import slurm_conf, slurmdbd_conf
+from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_programs import (
     VARIABLE,
     chosen_prefix,
@@ -32,12 +31,6 @@ def prefix(tmp_path: Path) -> str:
         program.write_text(f"#!/bin/sh\necho slurm-wlm 99.05.1-rc1 of {program}\n")
         program.chmod(0o755)
     return str(tmp_path)
-
-
-def test_the_variable_names_a_folder(prefix: str) -> None:
-    assert chosen_prefix({}) == ""
-    assert chosen_prefix({VARIABLE: ""}) == ""
-    assert chosen_prefix({VARIABLE: f"{prefix}/"}) == prefix
 
 
 @pytest.mark.parametrize("value", ["here", "/opt/a b", "/opt/a:b", "/opt/../etc", "/no/such/slurm"])
@@ -72,17 +65,3 @@ def test_env_file(prefix: str) -> None:
     shell = f"{shell_lines(Settings(slurm_prefix=prefix))} sbatch; echo ${VARIABLE}"
     done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [f"slurm-wlm 99.05.1-rc1 of {prefix}/bin/sbatch", prefix]
-
-
-def test_plugins_of_a_prefix(prefix: str) -> None:
-    settings = Settings(slurm_prefix=prefix)
-    assert "PluginDir" not in slurm_conf(settings)
-    Path(prefix, "lib/slurm").mkdir(parents=True)
-    for text in (slurm_conf(settings), slurmdbd_conf(settings)):
-        assert f"PluginDir={prefix}/lib/slurm" in text.splitlines()
-
-
-def test_another_prefix_is_another_lab() -> None:
-    one, other = Settings(), Settings(slurm_prefix="/opt/slurm")
-    assert differences(one, other) == (f"{VARIABLE} not set instead of /opt/slurm",)
-    assert differences(other, one) == (f"{VARIABLE} /opt/slurm instead of not set",)

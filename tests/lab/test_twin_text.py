@@ -15,7 +15,7 @@ from hpc_train.lab.twins.slurm_conf import (
     slurm_conf,
     users_of_machine,
 )
-from hpc_train.lab.twins.start_and_stop import assumptions, job_submit, lua
+from hpc_train.lab.twins.start_and_stop import assumptions, job_submit
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import Account, SiteProfile, sample_account
 
@@ -38,27 +38,6 @@ def profile(folder: Path, text: str) -> SiteProfile:
 def line(text: str, start: str) -> str:
     (found,) = (one for one in text.splitlines() if one.startswith(start))
     return found
-
-
-def test_a_partition_of_its_own(tmp_path: Path) -> None:
-    text = slurm_conf(
-        profile(
-            tmp_path,
-            "partitions: [{name: gpu, default: true, nodes: 20, max_nodes: 8, max_time: 90m, "
-            "default_time: 10m, shared: false, gpus_per_node: 4, gpu_type: a100, "
-            "cpus_per_node: 56, reserved_cpus: 8, mem_per_node: 480G}]\n",
-        ),
-        PLACE,
-    )
-    assert line(text, "NodeName") == (
-        "NodeName=gpu-1n[1-20] Sockets=1 CoresPerSocket=64 ThreadsPerCore=1 CPUs=64 "
-        "CoreSpecCount=8 RealMemory=491520 TmpDisk=1073741824 Gres=gpu:a100:4 State=CLOUD"
-    )
-    assert line(text, "PartitionName") == (
-        "PartitionName=gpu Nodes=gpu-1n[1-20] MaxTime=90 MaxNodes=8 MinNodes=1 DefaultTime=10 "
-        "OverSubscribe=EXCLUSIVE Default=YES State=UP"
-    )
-    assert "Accounting" not in text
 
 
 def test_partitions_that_slurm_knows_as_one(tmp_path: Path) -> None:
@@ -87,18 +66,6 @@ def test_limits_that_slurm_knows_are_left_to_it(tmp_path: Path) -> None:
     bounds = ", bounds: [{nodes: '>4', max_time: 1h}]"
     bounded = line(job_submit(profile(tmp_path, one % bounds)), "rules = ")
     assert '["for_nodes"] = ">4"' in bounded
-
-
-@pytest.mark.parametrize(
-    ("bounds", "limit"),
-    [
-        ("[{nodes: '>4', max_time: 3h}]", "MaxTime=180"),
-        ("[{account: 'big*', max_time: 30m}]", "MaxTime=60"),
-    ],
-)
-def test_the_longest_of_bounds_is_slurms_limit(tmp_path: Path, bounds: str, limit: str) -> None:
-    text = f"partitions: [{{name: a, max_time: 1h, bounds: {bounds}}}]\n"
-    assert limit in line(slurm_conf(profile(tmp_path, text), PLACE), "PartitionName")
 
 
 def test_bounds_without_a_limit_of_the_partition_are_no_limit(tmp_path: Path) -> None:
@@ -229,8 +196,3 @@ def test_users_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"someone.else", "daemon"} < set(found)
     monkeypatch.setenv("SUDO_USER", "a,b")
     assert "a,b" not in users_of_machine()
-
-
-def test_lua_quotes() -> None:
-    value = {"why": 'a "b"\\\n', "no": None, "n": [1, True]}
-    assert lua(value) == '{["why"] = "a \\"b\\"\\\\\\n", ["n"] = {1, true}}'
