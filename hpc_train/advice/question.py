@@ -10,7 +10,6 @@ from hpc_train.jobs.strategies import TrainingRequest, batch_problem, strategy_p
 
 # In the order of preference: the first that fits needs no other.
 DATA_PARALLEL = ("single", "ddp", "zero1", "fsdp", "hsdp")
-OF_LAYERS = ("tensor", "pipeline", "context")
 
 
 class Question(Value, frozen=True, kw_only=True):
@@ -70,8 +69,6 @@ def problem_of(request: TrainingRequest, question: Question) -> str | None:
     nodes = machine.nodes(request.world_size)
     if name == "hsdp" and (nodes == 1 or not machine.gpus_per_node):
         return "hsdp shards within a node and copies between nodes: it needs several nodes"
-    if name in ("tensor", "context") and nodes > 1:
-        return f"{name} communicates in each layer: it stays within one node"
     samples = question.samples(request.data_size)
     if samples is not None and samples < request.data_size:
         plural = "s" * (samples != 1)

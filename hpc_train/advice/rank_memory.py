@@ -2,9 +2,7 @@
 
 Activations of a transformer block in bytes per sample, token and width: 32 in bf16 and 64 in fp32
 with a fused attention, 34 with dropout; with full checkpointing only its input (Korthikanti et al.,
-arXiv 2205.05198). Logits are kept in the type of the operations and twice in fp32; the divided loss
-of torch's `loss_parallel` holds three arrays forward (logits, shifted, their exponentials) and four
-backward (logarithms, gradient, its sum with the exponentials, product).
+arXiv 2205.05198). Logits are kept in the type of the operations and twice in fp32.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from hpc_train.advice.advice import RankMemory
 from hpc_train.advice.program import ProgramSize, block_parameters
 from hpc_train.base.quantities import Range, exactly
 from hpc_train.jobs.strategies import (
-    SCHEDULES,
     GptShape,
     TrainingRequest,
     TrainingSize,
@@ -46,7 +43,7 @@ def rank_memory(
     else:
         activations, logits = _of_samples(request, program.shape, micro_batch)
     return RankMemory(
-        states=_states(request, program, size),
+        states=exactly(state_bytes(request, size)),
         gathered=_gathered(request, program, size),
         buckets=_buckets(request, program, size),
         activations=activations,
@@ -71,29 +68,19 @@ def training_size(program: ProgramSize, batch: float, backend: str = "nccl") -> 
     )
 
 
-def _states(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> Range:
-    mean = state_bytes(request, size)
-    shape = program.shape
-    if request.pipeline_ranks == 1 or shape is None:
-        return exactly(mean)
-    # The first and the last stage also have a table of the vocabulary.
-    table = mean / size.parameters * request.pipeline_ranks * shape.vocabulary * shape.width
-    return Range(low=mean, high=mean + table)
-
-
 def _late_gradients(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> float:
     """Return the gradients that a step makes anew; micro-batches add to those of the first.
 
     The buckets of ddp are kept, and in our trainer the gradients are views of them.
     """
-    kept = program.model is not None and request.strategy in ("ddp", "zero1", "context")
+    kept = program.model is not None and request.strategy in ("ddp", "zero1")
     # The whole gradients of earlier micro-batches are counted as gathered.
     added = request.microbatches > 1 and not _is_sharded(request)
     return 0.0 if kept or added else gradient_bytes(request, size)
 
 
 def _gathered(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> Range:
-    """Return what fsdp has whole: two groups, or until the last micro-batch all of a rank's layers.
+    """Return what fsdp has whole: two groups, or until the last micro-batch all layers.
 
     Our trainer keeps parameters and gradients whole until then; another program may.
     """
@@ -102,17 +89,12 @@ def _gathered(request: TrainingRequest, program: ProgramSize, size: TrainingSize
     groups = _groups(request, program, size)
     if request.microbatches == 1:
         return groups
-    # The layers of the rank that has most, before they are sharded.
-    parts, shape = request.pipeline_ranks, program.shape
-    table = shape.vocabulary * shape.width if shape is not None and parts > 1 else 0
-    stage = (size.parameters - 2 * table) / parts + table
-    own = max(size.parameters / parts, stage) / request.tensor_ranks
-    whole = (size.gathered + size.gradients / size.parameters) * own
+    whole = size.gathered * size.parameters + size.gradients
     return Range(low=whole if program.model is not None else groups.low, high=whole)
 
 
 def _is_sharded(request: TrainingRequest) -> bool:
-    return "fsdp" in request.strategy or request.strategy == "hsdp"
+    return request.strategy in ("fsdp", "hsdp")
 
 
 def _groups(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> Range:
@@ -128,8 +110,8 @@ def _groups(request: TrainingRequest, program: ProgramSize, size: TrainingSize) 
         return exactly(float(size.gathered * program.gathered_parameters))
     if shape is None:
         return Range(low=0.0, high=parameters * size.gathered)
-    block = block_parameters(shape.width) / request.tensor_ranks
-    largest = max(block, (shape.vocabulary + shape.context) * shape.width / request.tensor_ranks)
+    block = block_parameters(shape.width)
+    largest = max(block, (shape.vocabulary + shape.context) * shape.width)
     least = size.gathered * (block + largest)
     return Range(low=least, high=least + (size.gathered + size.trained_bytes) * largest)
 
@@ -147,25 +129,19 @@ def _of_samples(
     """Return activations and logits."""
     if shape is None:
         return Range(), Range()
-    tokens = samples * shape.context / (request.world_size if request.strategy == "context" else 1)
+    tokens = samples * shape.context
     whole = tokens * shape.width * shape.blocks
     each = 32.0 if request.precision in _HALF else 64.0
-    divided = request.tensor_ranks
-    # Both gathered inputs of divided layers, or all keys and values, of a block are kept whole.
-    whole_ranks = request.world_size if request.strategy == "context" else divided
-    each += (4.0 if request.precision in _HALF else 8.0) * (whole_ranks - 1)
     if request.checkpointing == "none":
-        kept = each * whole * _held(request) / divided
-        activations = Range(low=kept, high=kept * _MORE)
+        activations = Range(low=each * whole, high=each * whole * _MORE)
     else:
         # The input of each block, and all activations of the block that is computed again.
         inputs = whole * (2.0 if request.precision in _HALF else 4.0)
-        least = (inputs + each * whole / shape.blocks) * _held(request) / divided
-        most = least if request.checkpointing == "full" else each * whole * _held(request) / divided
+        least = inputs + each * whole / shape.blocks
+        most = least if request.checkpointing == "full" else each * whole
         activations = Range(low=least, high=most * _MORE)
-    vocabulary = tokens * shape.vocabulary / divided
-    arrays = (3, 4) if divided > 1 else (2, 3)
-    return activations, Range(low=4.0 * arrays[0] * vocabulary, high=4.0 * arrays[1] * vocabulary)
+    vocabulary = tokens * shape.vocabulary
+    return activations, Range(low=4.0 * 2 * vocabulary, high=4.0 * 3 * vocabulary)
 
 
 def _of_counted(request: TrainingRequest, program: ProgramSize, samples: float) -> Range:
@@ -177,19 +153,6 @@ def _of_counted(request: TrainingRequest, program: ProgramSize, samples: float) 
     halved = request.precision in _HALF and (program.parameter_bytes or 4) > 2
     least = whole / 2 if halved else whole
     return Range(low=0.0 if request.checkpointing != "none" else least, high=whole * _MORE)
-
-
-def _held(request: TrainingRequest) -> float:
-    """Return how much of one micro-batch's activations a rank holds: layers x micro-batches."""
-    ranks = request.pipeline_ranks
-    if ranks == 1 or request.strategy == "naive":
-        return 1 / ranks
-    if request.schedule in ("GPipe", "LoopedBFS"):
-        return request.microbatches / ranks
-    chunks = SCHEDULES[request.schedule].stages_per_rank
-    interleaved = "Interleaved" in request.schedule
-    held = ranks * (1 + (ranks - 1) / (ranks * chunks)) if interleaved else ranks
-    return min(request.microbatches, held) / ranks
 
 
 def _context(request: TrainingRequest) -> Range:

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from hpc_train.advice.advice import AdviceRow, MeasuredStep, MemoryFit, RankMemory
 from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize
-from hpc_train.advice.question import DATA_PARALLEL, OF_LAYERS, Question, problem_of, request_of
+from hpc_train.advice.question import DATA_PARALLEL, Question, problem_of, request_of
 from hpc_train.advice.rank_memory import GIB, rank_memory, training_size
 from hpc_train.advice.step_time import compute_time, slowest_rank, step_forecast, step_time
 from hpc_train.base.quantities import Range, exactly
-from hpc_train.jobs.strategies import TrainingRequest, idle_share, sent_bytes
+from hpc_train.jobs.strategies import TrainingRequest, sent_bytes
 
 # The allocator keeps blocks that it cannot use.
 USABLE = 0.95
@@ -27,11 +27,10 @@ DATA_KEEPS_UP = "data that keeps up"
 
 def make_rows(question: Question) -> tuple[list[AdviceRow], dict[str, str]]:
     """Return the rows, and why a strategy has none at any size."""
-    names = DATA_PARALLEL + (OF_LAYERS if question.program.shape else ())
     rows: list[AdviceRow] = []
     refused: dict[str, str] = {}
     for ranks in question.sizes:
-        for name in names:
+        for name in DATA_PARALLEL:
             if (ranks == 1) != (name == "single"):
                 continue
             request = request_of(name, ranks, question)
@@ -87,8 +86,7 @@ def _assumed(row: AdviceRow, question: Question) -> tuple[tuple[str, ...], tuple
 
 def _sent(request: TrainingRequest, question: Question) -> float | None:
     program, batch = question.program, question.samples(request.data_size)
-    of_parameters = request.strategy in DATA_PARALLEL
-    if program.parameters is None or not (of_parameters or (program.shape and batch)):
+    if program.parameters is None or request.strategy not in DATA_PARALLEL:
         return None
     backend = "nccl" if question.machine.gpus_per_node else "gloo"
     return sent_bytes(request, training_size(program, batch or 1, backend))
@@ -128,7 +126,7 @@ def _memory(
     Without a peak, a step that ran here needed at most the memory of the GPU.
     """
     found = rank_memory(request, program, micro_batch)
-    known = [one for one in question.measured if one.strategy in DATA_PARALLEL + OF_LAYERS]
+    known = [one for one in question.measured if one.strategy in DATA_PARALLEL]
     steps = [one for one in known if one.batch and (one.peak_memory_gib or one.here)]
     step = max(steps, key=lambda one: bool(one.peak_memory_gib), default=None)
     if found is None or program.shape is not None or step is None or not micro_batch:
@@ -186,7 +184,7 @@ def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> 
         compute = Range(low=compute.low, high=compute.high * _FORWARD_AGAIN)
     communication = communication_time(request, row.sent, program, machine)
     waits = slowest_rank(baseline.ranks, row.ranks) if baseline is not None else 0.0
-    step = step_time(compute, communication, waits, idle_share(request) or 0.0)
+    step = step_time(compute, communication, waits)
     forecast = None if CHECKPOINTED in row.change else step_forecast(row, question)
     if forecast is not None:
         return replace(row, step=forecast.band, forecast=forecast)
@@ -317,7 +315,7 @@ def _least(request: TrainingRequest, sent: float, machine: MachineSize, nodes: i
     if link and local > 1:
         faster = _IN_SWITCH if link >= _IN_SWITCH_FROM else 1.0
         seconds = array * (local - 1) / local / (link * faster * GIGA)
-    if nodes > 1 and machine.node_link and request.strategy not in ("tensor", "pipeline", "naive"):
+    if nodes > 1 and machine.node_link:
         between = array * (nodes - 1) / nodes / (machine.node_link * GIGA)
         seconds = max(seconds, between)
     return seconds
@@ -345,10 +343,6 @@ def _calls(request: TrainingRequest, program: ProgramSize) -> float:
     return {
         "ddp": gradients,
         "zero1": 2 * gradients,
-        "tensor": 8 * blocks + 4,
-        "context": 4 * blocks + gradients,
-        "pipeline": 4 * request.microbatches,
-        "naive": 4,
     }.get(request.strategy, 4 * (blocks + 2))
 
 

@@ -17,16 +17,15 @@ TERA = 1e12
 _SEVERAL, _DOUBLING = 0.05, 0.02
 
 
-def step_time(compute: Range, communication: Range, waits: float = 0.0, idle: float = 0.0) -> Range:
+def step_time(compute: Range, communication: Range, waits: float = 0.0) -> Range:
     """Return the bounds of a step.
 
-    `waits` is what the slowest rank adds at most, as a part of the computation; `idle` the share of
-    a step in which a pipeline waits.
+    `waits` is what the slowest rank adds at most, as a part of the computation.
     """
     high = None
     if compute.high is not None and communication.high is not None:
-        high = compute.high * (1 + waits) / (1 - idle) + communication.high
-    return Range(low=max(compute.low / (1 - idle), communication.low), high=high)
+        high = compute.high * (1 + waits) + communication.high
+    return Range(low=max(compute.low, communication.low), high=high)
 
 
 def slowest_rank(before: int, ranks: int) -> float:

@@ -151,8 +151,7 @@ def _fits_at_no_cost(row: AdviceRow) -> bool:
 
 
 def _preference(row: AdviceRow) -> int:
-    names = DATA_PARALLEL
-    return names.index(row.strategy) if row.strategy in names else len(names)
+    return DATA_PARALLEL.index(row.strategy)
 
 
 def _one_rank(rows: Sequence[AdviceRow], question: Question, refused: str) -> str:

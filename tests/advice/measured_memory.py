@@ -21,25 +21,18 @@ class Peak(NamedTuple):
     gib: float
 
 
-# On two cores with gloo, torch 2.13, fp32, AdamW, 2026-11-27; 3 steps, of fsdp 2. The pipelines
-# have two micro-batches of a sample, of 1F1B.
+# On two cores with gloo, torch 2.13, fp32, AdamW, 2026-11-27; 3 steps, of fsdp 2.
 PEAKS = (
     Peak("single", 1, 2, 4.769),
     Peak("ddp", 2, 1, 4.040),
     Peak("zero1", 2, 1, 3.424),
     Peak("fsdp", 2, 1, 3.066),
     Peak("hsdp", 4, 1, 3.181),
-    Peak("tensor", 2, 2, 3.075),
-    Peak("context", 2, 2, 4.318),
-    Peak("pipeline", 2, 1, 2.943),
-    Peak("naive", 2, 2, 3.159),
-    Peak("pipeline+ddp", 4, 1, 3.007),
-    Peak("pipeline+fsdp", 4, 1, 2.909),
 )
 
 # The same with `MALLOC_MMAP_THRESHOLD_=131072`, 2026-11-28: glibc returns each freed array, so that
 # the peak is that of the arrays, of libraries and of the buffers of gloo.
-RETURNED_PEAKS = (Peak("fsdp", 2, 1, 2.386), Peak("fsdp+tensor", 4, 1, 1.497))
+RETURNED_PEAKS = (Peak("fsdp", 2, 1, 2.386),)
 
 
 def predicted(strategy: str, ranks: int, samples: int) -> Range:

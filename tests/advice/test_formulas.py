@@ -58,7 +58,6 @@ def test_what_a_strategy_saves() -> None:
 
     assert memory("ddp") > memory("zero1") > memory("fsdp")
     assert memory("ddp", checkpointing="full") < memory("ddp")
-    assert memory("tensor") < memory("fsdp")
 
 
 def test_without_a_shape_activations_have_no_upper_bound() -> None:
@@ -98,16 +97,13 @@ def test_the_step_is_between_both_at_once_and_one_after_the_other() -> None:
     assert step_time(exactly(2), Range(low=0.5, high=1)) == Range(low=2, high=3)
     assert step_time(exactly(2), Range(low=5, high=6)) == Range(low=5, high=8)
     assert step_time(Range(low=2), exactly(1)).high is None
-    assert step_time(exactly(1), exactly(0), idle=0.5) == exactly(2)
 
 
-@given(
-    st.floats(1e-6, 1e6), st.floats(0, 1e6), st.floats(1, 10), st.floats(0, 1), st.floats(0, 0.9)
-)
+@given(st.floats(1e-6, 1e6), st.floats(0, 1e6), st.floats(1, 10), st.floats(0, 1))
 def test_a_lower_bound_is_never_above_the_upper(
-    compute: float, least: float, factor: float, waits: float, idle: float
+    compute: float, least: float, factor: float, waits: float
 ) -> None:
-    found = step_time(exactly(compute), Range(low=least, high=least * factor), waits, idle)
+    found = step_time(exactly(compute), Range(low=least, high=least * factor), waits)
     assert found.high is not None
     assert found.low <= found.high * (1 + 1e-12)
 
