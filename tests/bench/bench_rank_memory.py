@@ -22,13 +22,6 @@ SIZES = {
     "zero1": (2, 1, 2),
     "fsdp": (2, 1, 2),
     "hsdp": (4, 1, 4),
-    "tensor": (2, 2, 2),
-    "context": (2, 2, 2),
-    "pipeline": (2, 1, 2),
-    "naive": (2, 2, 2),
-    "fsdp+tensor": (4, 1, 2),
-    "pipeline+ddp": (4, 1, 4),
-    "pipeline+fsdp": (4, 1, 4),
 }
 # The state of the optimiser exists from the second step on, all buckets of ddp from the third.
 STEPS = 3
