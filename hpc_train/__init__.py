@@ -17,10 +17,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from hpc_train.api.advise import AdviceReport, advise
-    from hpc_train.api.collect import collect
-    from hpc_train.api.compare import Comparison, compare
     from hpc_train.api.diagnose import DiagnosedJobs, diagnose
-    from hpc_train.api.report import ScalingReport, report
+    from hpc_train.api.report import Comparison, ScalingReport, collect, compare, report
     from hpc_train.api.run import SubmittedRun, run
     from hpc_train.api.study import SubmittedStudy, study
     from hpc_train.api.submit import submit
@@ -59,15 +57,15 @@ __all__ = [
 # The module of each name: a command line needs none of them, and pandas takes half a second.
 _MODULES = {
     "AdviceReport": "api.advise",
-    "Comparison": "api.compare",
+    "Comparison": "api.report",
     "DiagnosedJobs": "api.diagnose",
     "HpcTrainError": "base.errors",
     "ScalingReport": "api.report",
     "SubmittedRun": "api.run",
     "SubmittedStudy": "api.study",
     "advise": "api.advise",
-    "collect": "api.collect",
-    "compare": "api.compare",
+    "collect": "api.report",
+    "compare": "api.report",
     "diagnose": "api.diagnose",
     "report": "api.report",
     "run": "api.run",

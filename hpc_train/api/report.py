@@ -1,4 +1,4 @@
-"""What reports and comparisons have in common: texts, the table, files."""
+"""Reports and comparisons: texts, the table, files; measurements in logs as a DataFrame."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from hpc_train.base.errors import ArgumentError
 from hpc_train.base.extras import need
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
+from hpc_train.reports.compare import ComparedReport, compare as compare_sides
 from hpc_train.reports.gates import open_checks, without_result
 from hpc_train.reports.read_report_options import target_of
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs, sizes_in_order
@@ -283,3 +284,66 @@ class ReportFigure(Displayed):
     def __repr__(self) -> str:
         """Return the class and the name."""
         return f"ReportFigure({self.name!r})"
+
+
+class Comparison(WrittenReport):
+    """B compared with A: ratios with intervals and verdicts, and the settings that differ."""
+
+    def __init__(self, compared: ComparedReport) -> None:
+        self._undecided = compared.undecided
+        super().__init__(compared.report)
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """A sentence for each point without a verdict."""
+        return self._undecided
+
+
+def compare(
+    a: AnyPath,
+    b: AnyPath,
+    *,
+    results: AnyPath | None = None,
+    parser: str = "auto",
+    points: AnyPath | None = None,
+    min_effect: float | None = None,
+    allow_mixed: AnyPath | Iterable[str] = (),
+    allow_failed: bool = False,
+) -> Comparison:
+    """Compare two results at each point, as `hpctrain compare` does; `b` is compared with `a`.
+
+    Each is an input of `report`, a report as JSON, or runs of a study that share a value, as
+    `STUDY:launcher=srun`. `min_effect` is the smallest difference that counts, 0.02 for 2 %.
+
+    Raises:
+        ArgumentError: an argument of a wrong type or value.
+        HpcTrainError: a side does not exist, is empty, or has no selected run.
+        MissingExtraError: pandas, scipy or matplotlib is not installed.
+    """
+    need("hpc_train.compare", "report")
+    search = search_of(results, parser, points, allow_failed)
+    effect = checked(min_effect, Number | None, "min_effect")
+    mixed = tuple(texts_of(allow_mixed, "allow_mixed")) if allow_mixed else ()
+    return Comparison(compare_sides(text_of(a, "a"), text_of(b, "b"), search, effect, mixed))
+
+
+def collect(
+    paths: AnyPath | Iterable[AnyPath] = (), form: str = "auto", *, results: AnyPath | None = None
+) -> pd.DataFrame:
+    """Return the measurements in logs, one row each: of runs and studies, or of any log files.
+
+    Columns: run, source (file), line, parser, metric, value, unit, scope (`global`, `per_gpu`,
+    `per_rank`), step, rank, node, steps (of how many the value is the mean), message_size [B] and
+    variant. Units are those of `hpc_train.base.metrics.UNITS`: seconds, samples or tokens per s,
+    GiB, GB/s (10^9), fractions for accuracy and MFU. `form` names one parser instead of all,
+    `results` the folder of all results. `frame.attrs["unreadable"]` lists files with errors.
+
+    Raises:
+        HpcTrainError: no such file or parser, none of the files can be read, or no line of them.
+        MissingExtraError: pandas is not installed.
+    """
+    need("hpc_train.collect", "report", only=("pandas",))
+    from hpc_train.reports.collect import collection, frame_of
+
+    search = Search(root=results_of(results), form=text_of(form, "form"))
+    return frame_of(collection(texts_of(paths, "paths"), search))

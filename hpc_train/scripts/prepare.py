@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,12 +13,13 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from hpc_train.base.data_folders import template_path
-from hpc_train.base.errors import PlanError, StrategyError
+from hpc_train.base.errors import PlanError, SpecError, StrategyError
 from hpc_train.base.files import is_regular, read_regular
 from hpc_train.base.registry import BUILT_IN, resolve
 from hpc_train.base.shell import read_commands
-from hpc_train.base.value import Sourced, Value
-from hpc_train.jobs.job import JobSpec
+from hpc_train.base.value import Sourced, Value, encode_unit
+from hpc_train.base.variable_names_and_secrets import looks_secret
+from hpc_train.jobs.job import JobSpec, SourcedJob
 from hpc_train.jobs.override import Override, option_override, parse_setting
 from hpc_train.jobs.points_of_file import points_of
 from hpc_train.jobs.read_job import check_variables, readings
@@ -28,7 +30,6 @@ from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.runs.run import RunName, Script
 from hpc_train.scripts.render import render_allocation, render_script
-from hpc_train.scripts.secret_leaks import check_disclosure
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system
 from hpc_train.sites.default_site import (
     ONE_NODE,
@@ -252,7 +253,7 @@ def _prepare_point(point: Point, site: PreparedSite, *, nested: bool, plain: boo
     plan = make_plan(point.job, site.site, nested=nested, plain=plain)
     check_setup(plan)
     _check_command(point.job, plan)
-    check_disclosure(point.job, plan)
+    _check_disclosure(point.job, plan)
     request = site.batch.request
     words = [re.sub(r"[^A-Za-z0-9.]+", "", str(value))[:24] for value in point.axes.values()]
     return PreparedPoint(
@@ -330,3 +331,34 @@ def check_setup(plan: LaunchPlan) -> None:
                     f"{origin}: setup: the {opening} is never closed: {text[:80]}",
                     f"close the {opening}; bash would read the rest of the script as text",
                 )
+
+
+# Shorter values are words like `true` that occur in many scripts.
+_SHORTEST = 8
+
+
+def _check_disclosure(job: SourcedJob, plan: LaunchPlan) -> None:
+    """Search a plan for the values of this shell's secrets.
+
+    A shell expands `--token $HF_TOKEN` before hpctrain sees it.
+
+    Raises:
+        SpecError: the plan contains one; the message does not.
+    """
+    named = {secret.name for secret in plan.secrets}
+    hidden = {
+        name: value
+        for name, value in os.environ.items()
+        if len(value) >= _SHORTEST and (name in named or looks_secret(name, value))
+    }
+    if not hidden:
+        return
+    text = msgspec.json.encode(plan, enc_hook=encode_unit)
+    for name, value in hidden.items():
+        # Without the quotes around it.
+        if msgspec.json.encode(value)[1:-1] in text:
+            raise SpecError(
+                f"{job.origin('command')}: the script would contain the value of {name}, and "
+                "scripts are kept and shared",
+                f"write `secrets: {{{name}: env}}` and let the program read ${name}",
+            )
