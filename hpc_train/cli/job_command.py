@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from hpc_train.base.errors import nearest
 from hpc_train.submissions.typed_command import in_our_words
 
+_ALIKE = 0.75
 # Long options of sbatch that programs have as well.
 _OF_PROGRAMS = "output error input batch profile comment extra verbose version quiet wait".split()
 
@@ -29,14 +30,14 @@ class JobCommand(click.Command):
         meant = in_our_words(line, known) if line else None
         if meant is not None:
             args = [*before, *meant]
-            typed = shlex.join(["hpctrain", self.name or "", *args])
-            click.echo(f"hpctrain: taken as: {typed}", err=True)
+            click.echo(f"hpctrain: taken as: {self._typed(args)}", err=True)
         # Click empties the list.
         words = list(args)
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as failure:
-            if advice := _advice(failure.option_name, words, known):
+            script = next((word for word in words if _is_script(word)), "")
+            if advice := self._advice(failure.option_name, words, script, known):
                 raise click.UsageError(advice, ctx) from None
             raise
 
@@ -52,16 +53,21 @@ class JobCommand(click.Command):
         before = list(args[: len(args) - len(rest)])
         return before[:-1] if before[-1:] == ["--"] else before, rest
 
+    def _typed(self, words: Sequence[str]) -> str:
+        return shlex.join(["hpctrain", self.name or "", *words])
 
-def _advice(name: str, words: Sequence[str], known: Sequence[str]) -> str:
-    """Return what to type instead of an unknown option; empty if click's answer is better."""
-    script = next((word for word in words if _is_script(word)), "")
-    answer, is_certain = _of_sbatch(name, words, known)
-    if is_certain or not script:
-        return answer
-    near = nearest(name, [one for one in known if one.startswith("--")])
-    own = f"Options of {script} follow after --: {script} -- {name} …"
-    return f"{answer or f'No such option {name!r}{near}.'} {own}"
+    def _advice(self, name: str, words: Sequence[str], script: str, known: Sequence[str]) -> str:
+        """Return what to type instead of an unknown option; empty if click's answer is better."""
+        scheduler, is_certain = _of_sbatch(name, words, known)
+        long = [one for one in known if one.startswith("--")]
+        alike = difflib.get_close_matches(name, long, n=1, cutoff=_ALIKE)
+        answer = scheduler or f"No such option {name!r}."
+        if alike and not scheduler:
+            answer += f" Did you mean {alike[0]!r}?"
+        if not script or is_certain:
+            return answer if scheduler else ""
+        typed = self._typed([*_reordered(words, script, known)])
+        return f"{answer} Options of {script} follow after --:\n  {typed}"
 
 
 def _of_sbatch(option: str, words: Sequence[str], known: Sequence[str]) -> tuple[str, bool]:
@@ -92,3 +98,18 @@ def _of_sbatch(option: str, words: Sequence[str], known: Sequence[str]) -> tuple
 def _is_script(word: str) -> bool:
     path = Path(word)
     return path.suffix not in (".yaml", ".yml") and (path.suffix == ".py" or path.is_file())
+
+
+def _reordered(words: Sequence[str], script: str, known: Sequence[str]) -> Iterator[str]:
+    """Yield the words with `--` before the options of the script, which are the unknown ones."""
+    given = list(words)
+    own = given[given.index("--") + 1 :] if "--" in given else []
+    moved, is_moved = [], False
+    for word in given[: given.index("--")] if "--" in given else given:
+        if word.startswith("-"):
+            is_moved = word.partition("=")[0] not in known
+        if is_moved and word != script:
+            moved.append(word)
+        else:
+            yield word
+    yield from ("--", *moved, *own)

@@ -30,12 +30,14 @@ _COLOURS = {
 
 def echo_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print columns: wrapped to a terminal, each row on one line when piped."""
+    context = click.get_current_context(silent=True)
+    colour = context.color if context else None
     if not (sys.stdout and sys.stdout.isatty()):
         click.echo("\n".join(_lines((heads, *rows))))
         return
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, no_color=None if colour is None else not colour)
     with console.capture() as capture:
         console.print(table(heads, rows))
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))

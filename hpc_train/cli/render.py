@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     help="Print a short script without tracking: directives, modules, environment, one launch.",
 )
 @click.option(
+    "--runtime",
+    is_flag=True,
+    help="Print runtime.sh, which the script sources, instead of the script.",
+)
+@click.option(
     "--show-template",
     "templates",
     is_flag=True,
@@ -51,6 +56,7 @@ def render(
     arguments: tuple[str, ...],
     site: str | None,
     output: Path | None,
+    runtime: bool,
     templates: bool,
     **given: Any,
 ) -> None:
@@ -59,11 +65,17 @@ def render(
     The output is byte for byte what `submit` runs, unless --plain is given; for a study, one
     script per point. With -o, runtime.sh, which tracks the run, is written beside the script.
     """
-    if templates and output is not None:
-        raise click.UsageError("--show-template prints; leave out --output")
+    if (templates or runtime) and output is not None:
+        raise click.UsageError("--show-template and --runtime print; leave out --output")
     prepared = prepare_and_warn(file, arguments, site, given)
     if templates:
         _echo_templates(prepared)
+    elif runtime:
+        beside = dict(_scripts(prepared)[0].beside)
+        if not beside:
+            raise click.UsageError("this script sources no runtime.sh; leave out --plain")
+        for name, text in beside.items():
+            click.echo(text if name == "runtime.sh" else f"# ==== {name} ====\n{text}", nl=False)
     elif output is None:
         echo_scripts(prepared)
     else:

@@ -30,13 +30,23 @@ _DATE = len("20261231")
 @click.option("--watch", is_flag=True, help="Continue until all runs have finished.")
 @click.option("--nodes", is_flag=True, help="Print the nodes on which runs failed, and why.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(words: tuple[str, ...], results: Path, watch: bool, nodes: bool, as_json: bool) -> None:
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours of states; auto: on a terminal without NO_COLOR.",
+)
+def status(
+    words: tuple[str, ...], results: Path, watch: bool, nodes: bool, as_json: bool, color: str
+) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
     from hpc_train.cli.follow_runs import follow, print_next_step, print_unmeasured
     from hpc_train.runs.run_folders import find
     from hpc_train.runs.run_states import states
 
     show_warnings()
+    click.get_current_context().color = {"always": True, "never": False}.get(color)
     if watch and any(word.isdigit() and len(word) < _DATE for word in words):
         hint = "hpctrain status NAME --watch"
         raise StoreError("--watch takes no number: it prints each change when it comes", hint)

@@ -73,6 +73,8 @@ def test_render_prints_what_is_submitted(hpctrain: Hpctrain, train: Path) -> Non
     lines, shown = Path("job.sbatch").read_text().splitlines(), rendered.stdout.splitlines()
     assert len(lines) == len(shown)
     assert {line for line, other in zip(lines, shown, strict=True) if line != other} == own
+    assert hpctrain("render", *words, "--runtime").stdout == Path("runtime.sh").read_text()
+    assert "no runtime.sh" in hpctrain("render", *words, "--runtime", "--plain").stderr
     Path("runtime.sh").write_text("mine")
     assert hpctrain("render", *words, "-o", "job.sh").returncode == 2
     assert Path("runtime.sh").read_text() == "mine"

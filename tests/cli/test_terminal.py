@@ -71,6 +71,8 @@ def test_states_have_a_colour_unless_it_is_unwanted(
     written(tmp_path / "results/train", "a", "", exit_code=0)
     words = ("status", "train")
     assert "\x1b[32mCOMPLETED\x1b[0m" in on_terminal(*words)
+    assert "\x1b[32m" not in on_terminal(*words, "--color", "never")
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[32m" not in on_terminal(*words)
     assert "\x1b" not in hpctrain(*words).stdout
+    assert "\x1b[32mCOMPLETED\x1b[0m" in hpctrain(*words, "--color", "always").stdout
