@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from hpc_train.api.advise import AdviceReport, advise
     from hpc_train.api.diagnose import DiagnosedJobs, diagnose
     from hpc_train.api.report import Comparison, ScalingReport, collect, compare, report
-    from hpc_train.api.run import SubmittedRun, run
-    from hpc_train.api.study import SubmittedStudy, study
-    from hpc_train.api.submit import submit
+    from hpc_train.api.run import SubmittedRun, SubmittedStudy, run, study, submit
     from hpc_train.base.errors import HpcTrainError
 
 # pip refuses an older Python; a checkout, or a folder of PYTHONPATH, comes as far as here.
@@ -62,15 +60,15 @@ _MODULES = {
     "HpcTrainError": "base.errors",
     "ScalingReport": "api.report",
     "SubmittedRun": "api.run",
-    "SubmittedStudy": "api.study",
+    "SubmittedStudy": "api.run",
     "advise": "api.advise",
     "collect": "api.report",
     "compare": "api.report",
     "diagnose": "api.diagnose",
     "report": "api.report",
     "run": "api.run",
-    "study": "api.study",
-    "submit": "api.submit",
+    "study": "api.run",
+    "submit": "api.run",
 }
 
 

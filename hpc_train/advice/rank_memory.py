@@ -7,9 +7,8 @@ arXiv 2205.05198). Logits are kept in the type of the operations and twice in fp
 
 from __future__ import annotations
 
-from hpc_train.advice.advice import RankMemory
+from hpc_train.advice.advice import Range, RankMemory, exactly
 from hpc_train.advice.program import ProgramSize, block_parameters
-from hpc_train.base.quantities import Range, exactly
 from hpc_train.jobs.strategies import (
     GptShape,
     TrainingRequest,

@@ -7,13 +7,22 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from hpc_train.advice.advice import AdviceRow, MeasuredStep, MemoryFit, RankMemory
+from hpc_train.advice.advice import (
+    DATA_PARALLEL,
+    AdviceRow,
+    MeasuredStep,
+    MemoryFit,
+    Question,
+    Range,
+    RankMemory,
+    exactly,
+    problem_of,
+    request_of,
+)
 from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize
-from hpc_train.advice.question import DATA_PARALLEL, Question, problem_of, request_of
 from hpc_train.advice.rank_memory import GIB, rank_memory, training_size
 from hpc_train.advice.step_time import compute_time, slowest_rank, step_forecast, step_time
-from hpc_train.base.quantities import Range, exactly
 from hpc_train.jobs.strategies import TrainingRequest, sent_bytes
 
 # The allocator keeps blocks that it cannot use.

@@ -6,11 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hpc_train.advice.advice import AdviceRow, MeasuredStep, StepForecast
+from hpc_train.advice.advice import (
+    DATA_PARALLEL,
+    AdviceRow,
+    MeasuredStep,
+    Question,
+    Range,
+    StepForecast,
+)
 from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize
-from hpc_train.advice.question import DATA_PARALLEL, Question
-from hpc_train.base.quantities import Range
 from hpc_train.jobs.operations import dtype_of
 
 TERA = 1e12

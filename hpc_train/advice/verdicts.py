@@ -11,14 +11,23 @@ from math import inf
 
 from msgspec.structs import replace
 
-from hpc_train.advice.advice import Advice, AdviceRow, RankMemory
+from hpc_train.advice.advice import (
+    DATA_PARALLEL,
+    TIME,
+    Advice,
+    AdviceRow,
+    Question,
+    RankMemory,
+    hours_of,
+    quantity_text,
+    range_text,
+    request_of,
+)
 from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize
-from hpc_train.advice.question import DATA_PARALLEL, Question, request_of
 from hpc_train.advice.rank_memory import rank_memory
 from hpc_train.advice.rows import CHECKPOINTED, fits, make_rows
 from hpc_train.advice.step_time import forecast_refusals, model_flops_utilisation
-from hpc_train.base.quantities import TIME, hours_of, quantity_text, range_text
 
 FITS = "fits"
 # Below this efficiency the added GPUs are not worth it: the gate of most centres.

@@ -1,25 +1,46 @@
-"""The states of the runs in one folder, shared by the objects of these runs, and waiting."""
+"""`hpc_train.submit`, `run` and `study`: runs of one folder, their states, and waiting."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from hpc_train.api.arguments import AnyPath, Number, checked, results_of, text_of
+from hpc_train.api.arguments import (
+    AnyPath,
+    Number,
+    checked,
+    keyword_request,
+    path_of,
+    results_of,
+    text_of,
+    words_of,
+)
 from hpc_train.api.display import Displayed, ShownText, shown_path, updated_cell
 from hpc_train.base.errors import StoreError, SubmitError, WaitTimeoutError
 from hpc_train.base.files import read_regular
 from hpc_train.base.plain_text import aligned
+from hpc_train.runs.expected_runs import missing_runs
 from hpc_train.runs.run import JobState, Run
-from hpc_train.runs.run_folders import find
+from hpc_train.runs.run_folders import find, is_run
 from hpc_train.runs.run_states import Watch, cancel as cancel_runs
-from hpc_train.runs.run_table import HEADS, row, rows, why
+from hpc_train.runs.run_table import HEADS, counts, earlier, row, rows, why
+from hpc_train.scripts.prepare import prepare
 from hpc_train.submissions.follow_logs import RunLogs, one_run
+from hpc_train.submissions.submit import submit as submit_prepared
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hpc_train.api.arguments import JobKeys
+    from hpc_train.api.diagnose import DiagnosedJobs
+    from hpc_train.api.report import ScalingReport
+
 
 _PAUSE_S = 0.3
 
@@ -99,11 +120,6 @@ def _too_late(open_runs: Sequence[Run], timeout_s: float | None) -> WaitTimeoutE
         f"{first.folder.run_id}{more}: {state}; the runs continue",
         "call wait() again, or cancel()",
     )
-
-
-if TYPE_CHECKING:
-    from hpc_train.api.diagnose import DiagnosedJobs
-    from hpc_train.api.report import ScalingReport
 
 
 class SubmittedRuns(Displayed):
@@ -315,3 +331,153 @@ def run(word: AnyPath, *, results: AnyPath | None = None) -> SubmittedRun:
     root = results_of(results)
     folder = one_run(find(root, text_of(word, "word")))
     return SubmittedRun(folder.absolute())
+
+
+class SubmittedStudy(SubmittedRuns):
+    """The runs of a study or of a job that was submitted several times.
+
+    It is a path: `Path(study)` is the folder of the study.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the study or job, which the commands also accept."""
+        return self._folder.name
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the study: study.json and a folder for each run."""
+        return self._folder
+
+    @property
+    def runs(self) -> tuple[SubmittedRun, ...]:
+        """The runs, each in its last attempt, ordered by id.
+
+        Raises:
+            StoreError: the folder of the study was removed.
+        """
+        return tuple(SubmittedRun(run.folder.path, self._states) for run in self._last_attempts())
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The ids of requested runs that have no folder: `submit` runs them."""
+        return missing_runs(self._folder, self._states.runs())
+
+    @property
+    def states(self) -> dict[str, int]:
+        """The number of runs in each state; MISSING counts those without a folder.
+
+        Raises:
+            StoreError: the folder of the study was removed.
+        """
+        found = Counter(run.state.value for run in self._last_attempts())
+        missing = len(self.missing)
+        return {**dict(sorted(found.items())), **({"MISSING": missing} if missing else {})}
+
+    @property
+    def finished(self) -> bool:
+        """Whether every run that was submitted has finished.
+
+        Raises:
+            StoreError: the folder of the study was removed.
+        """
+        return all(run.state.finished for run in self._last_attempts())
+
+    def wait(self, timeout: float | None = None) -> dict[str, int]:
+        """Wait until all runs have finished, for at most `timeout` seconds; return `states`.
+
+        Failed runs raise nothing. Ctrl-C, or the end of this process, leaves the runs running.
+
+        Raises:
+            ArgumentError: `timeout` is not a number of seconds.
+            WaitTimeoutError: some runs have not finished; they continue. It is a `TimeoutError`.
+        """
+        limit = checked(timeout, Number | None, "timeout")
+        self._states.wait(self._last_attempts, limit, updated_cell(self))
+        return self.states
+
+    def _last_attempts(self) -> list[Run]:
+        runs = self._states.runs()
+        retried = earlier(runs)
+        return [run for run in runs if run.folder.run_id not in retried]
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return len(self._last_attempts())
+
+    def __iter__(self) -> Iterator[SubmittedRun]:
+        """Iterate over the runs."""
+        return iter(self.runs)
+
+    def _shown(self) -> str:
+        runs, missing = self._states.runs(), self.missing
+        table = table_text([HEADS, *rows(runs, missing)])
+        return "\n\n".join((f"{self.name}: {counts(runs, missing)}", *self._notices, table))
+
+
+def study(word: AnyPath, *, results: AnyPath | None = None) -> SubmittedStudy:
+    """Return a study by its name or folder; the name of a job gives all runs of this job.
+
+    `results` is the folder of all results, by default $HPCTRAIN_RESULTS or ./results.
+
+    Raises:
+        ArgumentError: an argument of another type.
+        UnknownNameError: nothing has that name; the message lists the nearest names.
+        StoreError: the name is that of a single run.
+    """
+    folder = find(results_of(results), text_of(word, "word")).absolute()
+    if is_run(folder):
+        raise StoreError(f"{folder.name}: a run, not a study", "hpc_train.run opens a run")
+    return SubmittedStudy(folder)
+
+
+def submit(
+    file: AnyPath,
+    args: Iterable[object] = (),
+    *,
+    site: AnyPath | None = None,
+    results: AnyPath | None = None,
+    settings: Mapping[str, Any] | None = None,
+    max_gpu_hours: float | None = None,
+    rerun_failed: bool = False,
+    **keys: Unpack[JobKeys],
+) -> SubmittedRun | SubmittedStudy:
+    """Submit a job, a study or a script, as `hpctrain submit` does; return without waiting.
+
+    `file` is a job or study in YAML, or a program with its arguments `args`. `site` names a site
+    profile or its file. Keywords are keys of a job (`nodes=2`, `time="1h"`, `env={"X": "1"}`);
+    `settings` sets any key by its dotted name (`{"env.X": "1", "repetitions": 1}`). None leaves a
+    key out. The job starts in the current folder unless the job file has `workdir`.
+    A study runs only what is missing, with `rerun_failed` also its failed runs.
+
+    Raises:
+        ArgumentError: an argument of a wrong type or value.
+        SpecError, PlanError: an unknown key, a wrong value, a job that does not fit the site, or a
+            cost above `max_gpu_hours`. Nothing is submitted.
+        UnknownNameError, SiteProfileError: no such site, or an error in its profile.
+        SubmitError, StoreError: the scheduler refuses; `results` cannot be written.
+    """
+    path, words = path_of(file, "file"), words_of(args, "args")
+    named = None if site is None else text_of(site, "site")
+    request = keyword_request(
+        path, words, named, keys, checked(settings, dict[str, Any] | None, "settings") or {}
+    )
+    again = checked(rerun_failed, bool, "rerun_failed")
+    most = checked(max_gpu_hours, Number | None, "max_gpu_hours")
+    prepared = prepare(msgspec.structs.replace(request, starts=True))
+    notices = [*prepared.notices]
+    argv = ["hpc_train.submit", str(request.path), *request.arguments]
+    done = submit_prepared(
+        prepared,
+        results_of(results),
+        argv,
+        notices.append,
+        rerun_failed=again,
+        max_gpu_hours=most,
+    )
+    told = (*prepared.warnings, *notices)
+    if prepared.study is not None:
+        states = RunStatesOfFolder(done.home)
+        return SubmittedStudy(done.home, states, told)
+    folder = done.new[0].path
+    return SubmittedRun(folder, RunStatesOfFolder(folder), told)

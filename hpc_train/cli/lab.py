@@ -77,7 +77,7 @@ def down() -> None:
 def status(as_json: bool) -> None:
     """Print the lab's nodes and jobs, how to use it, and the running twins of sites."""
     from hpc_train.lab.state_file import read, state_of
-    from hpc_train.lab.twins.state_file import read_all
+    from hpc_train.lab.twins.start_and_stop import read_all
 
     found, running = read(), read_all()
     state = state_of(found) if found else None
@@ -106,7 +106,7 @@ def twin(site: str | None, ends: bool) -> None:
 
     Without SITE, list the running twins.
     """
-    from hpc_train.lab.twins.state_file import read_all
+    from hpc_train.lab.twins.start_and_stop import read_all
 
     running = read_all()
     if ends:

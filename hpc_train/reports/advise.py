@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from hpc_train.advice.advice import Advice, AdviceRow, MeasuredStep
+from hpc_train.advice.advice import (
+    BYTES,
+    NUMBER,
+    TIME,
+    Advice,
+    AdviceRow,
+    MeasuredStep,
+    Question,
+    Range,
+    Units,
+    hours_of,
+    quantity_text,
+    range_text,
+)
 from hpc_train.advice.machine import MOST_RANKS, MachineSize, machine_of
 from hpc_train.advice.program import (
     ProgramSize,
@@ -21,22 +34,11 @@ from hpc_train.advice.program import (
     program_identity,
     program_of,
 )
-from hpc_train.advice.question import Question
 from hpc_train.advice.step_time import batch_of, model_flops_utilisation
 from hpc_train.advice.verdicts import advise
 from hpc_train.base.errors import HpcTrainError, PlanError, SpecError
 from hpc_train.base.extras import need
 from hpc_train.base.processes import python_command, run
-from hpc_train.base.quantities import (
-    BYTES,
-    NUMBER,
-    TIME,
-    Range,
-    Units,
-    hours_of,
-    quantity_text,
-    range_text,
-)
 from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import nearest_file

@@ -33,7 +33,7 @@ _EXTENDS = re.compile(r"{%-? *extends +[\"']([^\"']+)")
 _BLOCK = re.compile(r"{%-? *block +(\w+)")
 FOLDER = Path(cache_from_source(__file__)).parent
 # These determine the compiled form: Jinja applies filters to constants as it compiles.
-_DETERMINING = ("quote_filters.py", "template_loader.py", "render.py")
+_DETERMINING = ("template_loader.py", "render.py")
 MODULES = tuple(Path(__file__).with_name(name) for name in _DETERMINING)
 PATTERN = "template-%s.bin"
 

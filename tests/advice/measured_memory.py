@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hpc_train.advice.advice import Range
 from hpc_train.advice.program import ProgramSize, gpt_parameters
 from hpc_train.advice.rank_memory import GIB, rank_memory
-from hpc_train.base.quantities import Range
 from hpc_train.jobs.strategies import GPT_SHAPES, ModelName, TrainingRequest
 
 MODEL: ModelName = "gpt-124m"

@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hpc_train.advice.advice import MeasuredStep
+from hpc_train.advice.advice import MeasuredStep, Range
 from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize
 from hpc_train.advice.rows import make_rows
-from hpc_train.base.quantities import Range
 from tests.advice.questions import ask
 from tests.scaling.published_tables import rows_of
 

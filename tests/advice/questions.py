@@ -6,10 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hpc_train.advice.advice import Advice, AdviceRow, MeasuredStep
+from hpc_train.advice.advice import Advice, AdviceRow, MeasuredStep, Question
 from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize, gpt_flops, gpt_parameters
-from hpc_train.advice.question import Question
 from hpc_train.jobs.strategies import GPT_SHAPES
 
 # Four A100 of 40 GB, NVLink, four adapters of 200 Gbit/s.

@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
+from hpc_train.advice.advice import Range, exactly
 from hpc_train.advice.rank_memory import GIB, rank_memory
 from hpc_train.advice.rows import communication_time
-from hpc_train.advice.step_time import (
-    compute_time,
-    model_flops_utilisation,
-    peak_of,
-    step_time,
-)
-from hpc_train.base.quantities import Range, exactly
+from hpc_train.advice.step_time import compute_time, model_flops_utilisation, peak_of, step_time
 from hpc_train.jobs.strategies import TrainingRequest
 from tests.advice.questions import A100, CPUS, gpt, other, step
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.advice.question import Question
+from hpc_train.advice.advice import Question
 from hpc_train.advice.verdicts import advise
 from tests.advice.questions import A100, CPUS, V100, ask, gpt, other, row_of, step
 from tests.cases import cases

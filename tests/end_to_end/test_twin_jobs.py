@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hpc_train.lab.twins.start_and_stop import stop
-from hpc_train.lab.twins.state_file import Twin, read
+from hpc_train.lab.twins.start_and_stop import Twin, read, stop
 from tests.conftest import Hpctrain, refuse
 from tests.end_to_end.twin_jobs import TWIN_JOBS
 

@@ -15,8 +15,7 @@ from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.lab.twins.slurm_conf import queues
-from hpc_train.lab.twins.start_and_stop import stop
-from hpc_train.lab.twins.state_file import Twin, read
+from hpc_train.lab.twins.start_and_stop import Twin, read, stop
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import sample_jobs
 from hpc_train.scripts.render import render_script

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.base.errors import HpcTrainError, LabError
 from hpc_train.base.units import Memory
-from hpc_train.lab.profile import MpiPrograms, profile_text
+from hpc_train.lab.lab import MpiPrograms, profile_text
 from hpc_train.lab.requirements import overlap
 from hpc_train.lab.settings import Settings, check, differences, memory
 from hpc_train.sites.load import load_site

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.lab.daemons import is_alive
-from hpc_train.lab.twins.start_and_stop import FOLDERS, stop
-from hpc_train.lab.twins.state_file import Twin, is_running, read
+from hpc_train.lab.twins.start_and_stop import FOLDERS, Twin, is_running, read, stop
 from tests.conftest import ROOT, refuse
 from tests.lab.conftest import Hpctrain
 

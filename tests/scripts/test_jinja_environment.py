@@ -16,16 +16,17 @@ from jinja2 import Environment
 from hpc_train.base.errors import RenderError
 from hpc_train.plans.plan import FirstOf, JobVar, LaunchPlan, Setting, Text
 from hpc_train.scripts import render, template_loader
-from hpc_train.scripts.quote_filters import (
+from hpc_train.scripts.render import (
     command,
     comment,
     directive,
+    exports,
     quoted_directive,
+    render_script,
     required,
     sh,
     token,
 )
-from hpc_train.scripts.render import exports, render_script
 from hpc_train.scripts.template_loader import cached_code
 from tests.cases import cases
 

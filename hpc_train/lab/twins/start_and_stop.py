@@ -1,18 +1,21 @@
-"""Starts and stops the twin of a site."""
+"""Starts and stops the twin of a site, whose record is a file in /run."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from hpc_train.base.errors import LabError
+from hpc_train.base.files import write_atomic
 from hpc_train.base.units import Duration
+from hpc_train.base.value import Value
 from hpc_train.lab.daemons import (
     Daemon,
     answers,
@@ -28,7 +31,6 @@ from hpc_train.lab.daemons import (
 from hpc_train.lab.network import ask, must
 from hpc_train.lab.requirements import check_root, check_twin_programs
 from hpc_train.lab.slurm_programs import chosen_prefix, shell_lines, slurm
-from hpc_train.lab.twins import state_file
 from hpc_train.lab.twins.slurm_conf import (
     ACCOUNT,
     MARK,
@@ -54,10 +56,75 @@ from hpc_train.lab.twins.slurm_conf import (
     twin_partitions,
     users_of_machine,
 )
-from hpc_train.lab.twins.state_file import RECORDS, Twin, locked, read_all
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.partition import ANY, Bound, Partition, Qos
 from hpc_train.sites.profile import SiteProfile
+
+RECORDS = Path("/run/hpctrain-twins")
+
+
+class Twin(Value, frozen=True, kw_only=True):
+    """A twin that was started completely or in part: the data to stop and remove it."""
+
+    schema: int = 1
+    name: str
+    place: TwinPaths
+    daemons: tuple[Daemon, ...] = ()
+    complete: bool = False
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def env(self) -> str:
+        """Return the path of the lines for a shell."""
+        return f"{self.place.folder}/env"
+
+    @property
+    def slurm_conf(self) -> str:
+        """Return the path of its slurm.conf."""
+        return f"{self.place.folder}/slurm.conf"
+
+
+def read(name: str) -> Twin | None:
+    """Return a twin, or None if there is no readable record."""
+    try:
+        return msgspec.json.decode(_file(name).read_bytes(), type=Twin)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def read_all() -> tuple[Twin, ...]:
+    """Return all twins, by name."""
+    names = sorted(path.stem for path in RECORDS.glob("*.json"))
+    return tuple(twin for name in names if (twin := read(name)) is not None)
+
+
+def write(twin: Twin) -> None:
+    """Write the record of a twin atomically."""
+    write_atomic(_file(twin.name), msgspec.json.encode(twin))
+
+
+def forget(twin: Twin) -> None:
+    """Remove the record of a twin."""
+    _file(twin.name).unlink(missing_ok=True)
+
+
+def is_running(twin: Twin) -> bool:
+    """Whether a twin was started completely and all its processes exist."""
+    return twin.complete and all(is_alive(daemon) for daemon in twin.daemons)
+
+
+@contextmanager
+def locked(what: str) -> Iterator[None]:
+    """Hold a lock while a twin is started or stopped; it ends with its owner."""
+    RECORDS.mkdir(mode=0o755, exist_ok=True)
+    with (RECORDS / f".{what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _file(name: str) -> Path:
+    return RECORDS / f"{name}.json"
+
 
 FOLDERS = "/var/tmp/hpctrain-twins"  # noqa: S108 - root's own folder, checked before use
 # A socket path is limited to 107 bytes.
@@ -76,9 +143,9 @@ def start(profile: SiteProfile) -> tuple[Twin, bool]:
     """
     prefix = chosen_prefix()
     _check(profile, prefix)
-    with state_file.locked(profile.name):
-        found = state_file.read(profile.name)
-        if found and state_file.is_running(found) and _same(profile, found.place, prefix):
+    with locked(profile.name):
+        found = read(profile.name)
+        if found and is_running(found) and _same(profile, found.place, prefix):
             return found, False
         if found:
             _clear(found)
@@ -93,8 +160,8 @@ def stop(name: str) -> bool:
     """
     check_root()
     name = name.rpartition("/")[2].removesuffix(".yaml")
-    with state_file.locked(name):
-        found = state_file.read(name)
+    with locked(name):
+        found = read(name)
         if found:
             _clear(found)
     return found is not None
@@ -144,11 +211,11 @@ def _make(profile: SiteProfile, prefix: str) -> Twin:
     with ExitStack() as undo:
         twin = Twin(name=profile.name, place=place, assumptions=assumptions(profile))
         _write_files(profile, place)
-        state_file.write(twin)
-        undo.callback(lambda: _clear(state_file.read(profile.name) or twin))
+        write(twin)
+        undo.callback(lambda: _clear(read(profile.name) or twin))
         _start_daemons(profile, place)
-        twin = msgspec.structs.replace(state_file.read(profile.name) or twin, complete=True)
-        state_file.write(twin)
+        twin = msgspec.structs.replace(read(profile.name) or twin, complete=True)
+        write(twin)
         undo.pop_all()
     return twin
 
@@ -186,9 +253,9 @@ def _start_daemons(profile: SiteProfile, place: TwinPaths) -> None:
 
     def run(*argv: str, **extra: str) -> Daemon:
         daemon = start_daemon(place, argv[0], argv, extra)
-        twin = state_file.read(profile.name)
+        twin = read(profile.name)
         if twin is not None:
-            state_file.write(msgspec.structs.replace(twin, daemons=(*twin.daemons, daemon)))
+            write(msgspec.structs.replace(twin, daemons=(*twin.daemons, daemon)))
         return daemon
 
     def answers(*argv: str, word: str = "") -> bool:
@@ -217,10 +284,10 @@ def _clear(twin: Twin) -> None:
     if not end(alive, _GRACE_S):
         raise LabError(f"these processes of the twin cannot be ended: {sorted(alive())}")
     _remove(Path(twin.place.folder))
-    state_file.forget(twin)
+    forget(twin)
     if twin.place.dbd_port:
         stop_database()
-    if not state_file.read_all():
+    if not read_all():
         remove_route()
 
 
