@@ -8,6 +8,7 @@ MAKEFLAGS += --no-builtin-rules
 
 VENV := .venv
 LOWEST := build/lowest
+DOCS := build/docs
 # Where the versions of libraries show.
 LOWEST_TESTS := tests/foreign tests/scaling tests/reports tests/scripts tests/jobs tests/sites
 BIN := $(VENV)/bin
@@ -148,9 +149,16 @@ bench: $(VENV)/.dev-installed ## measure start-up, log parsing, tables and the t
 	    python -m "tests.bench.$$(basename "$$script" .py)"
 	done
 
-docs: $(VENV)/.dev-installed ## build the documentation as a site in build/site
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict -f docs/mkdocs/mkdocs.yml
+docs: $(DOCS)/.installed ## build the documentation as a site in build/site
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --quiet --strict -f docs/mkdocs/mkdocs.yml
 	echo "build/site/index.html; with its search: python3 -m http.server -d build/site"
+
+# MkDocs and what the docstrings need: no torch, no tools of the tests, and .venv stays as it is.
+$(DOCS)/.installed: pyproject.toml constraints.txt
+	@python3 -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt \
+	    --editable '.[report]' 'mkdocs-material>=9.5,<10'
+	touch $@
 
 man: $(VENV)/.dev-installed ## make the manual page hpctrain(1) from the commands
 	@$(BIN)/python docs/man/man_page.py >docs/man/hpctrain.1

@@ -81,7 +81,12 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        try:
+            value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        except ModuleNotFoundError as failure:
+            from hpc_train.base.extras import lacking
+
+            raise lacking(failure) or failure from None
         globals()[name] = value
         return value
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,3 +122,12 @@ def test_a_wrong_argument_is_an_error_of_ours_and_writes_nothing(name: str, tabl
     with pytest.raises(HpcTrainError, match=pattern):
         call()
     assert sorted(path.name for path in Path().iterdir()) == ["runs.csv", "slow.csv"]
+
+
+@pytest.mark.process
+def test_without_the_extra_a_function_names_it() -> None:
+    lines = "import sys, hpc_train; sys.modules['numpy'] = None; hpc_train.report('a.csv')"
+    done = subprocess.run(
+        [sys.executable, "-c", lines], capture_output=True, text=True, check=False
+    )
+    assert "MissingExtraError: this command needs numpy; install it: " in done.stderr
