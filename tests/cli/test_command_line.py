@@ -8,28 +8,36 @@ import pytest
 
 from tests.cli.conftest import Hpctrain
 
+MOVED = {
+    "train.py --epochs 3": "train.py -- --epochs 3",
+    "--epochs 3 train.py": "train.py -- --epochs 3",
+    "train.py --epochs=3 --nodes 1": "train.py --nodes 1 -- --epochs=3",
+    "train.py --nodes 1 -z --flag 7 -- --own": "train.py --nodes 1 -- -z --flag 7 --own",
+    # Both have these.
+    "train.py --output out -b 64": "train.py -- --output out -b 64",
+}
+
 
 @pytest.fixture(autouse=True)
 def _script(hpctrain: Hpctrain) -> None:
     Path("train.py").write_text("print('done')\n")
 
 
-@pytest.mark.parametrize(
-    ("words", "option"),
-    [("submit train.py --epochs 3", "--epochs"), ("explain --output out train.py", "--output")],
-)
+@pytest.mark.parametrize("words", MOVED)
+@pytest.mark.parametrize("verb", ["submit", "explain"])
 def test_an_option_of_the_script_follows_after_two_dashes(
-    hpctrain: Hpctrain, words: str, option: str
+    hpctrain: Hpctrain, verb: str, words: str
 ) -> None:
-    done = hpctrain(*words.split())
+    done = hpctrain(verb, *words.split())
     assert done.returncode == 2
-    assert done.stderr.endswith(f" of train.py follow after --: train.py -- {option} …\n")
+    assert done.stderr.endswith(f"follow after --:\n  hpctrain {verb} {MOVED[words]}\n")
     assert not Path("results").exists()
 
 
 def test_a_misspelt_option_is_named(hpctrain: Hpctrain) -> None:
     said = hpctrain("submit", "train.py", "--tasks-pernode", "2").stderr
-    assert "did you mean '--tasks-per-node'?" in said
+    assert "Did you mean '--tasks-per-node'?" in said
+    assert "Did you mean" not in hpctrain("submit", "train.py", "--epochs", "2").stderr
 
 
 GENERIC = "--site slurm-generic -p gpu -c 4 -t 5m"

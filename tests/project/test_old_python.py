@@ -48,7 +48,16 @@ def test_the_declared_python_is_the_one_that_is_checked() -> None:
 
 
 ALLOWED = {
-    *(".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"),
+    *(
+        ".ci",
+        ".pre-commit-hooks.yaml",
+        ".gitignore",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "Makefile",
+        "README.md",
+    ),
     *("constraints.txt", "docs", "examples", "hpc_train", "pyproject.toml", "results"),
     *("site_profiles", "templates", "tests"),
 }
