@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import click
 
-from hpc_train.cli.main import cli
+from hpc_train.cli.group import cli
 from hpc_train.version import VERSION
 
 _HEAD = f""".\\" Made from the commands by `make man`.

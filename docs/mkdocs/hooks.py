@@ -16,7 +16,7 @@ from mkdocs.structure.pages import Page
 import hpc_train
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.metrics import UNITS
-from hpc_train.cli.main import cli
+from hpc_train.cli.group import cli
 from hpc_train.diagnosis.signatures import PACKAGED, catalogue
 from hpc_train.lint.rules import all_rules
 from hpc_train.logs.collect import wanted

@@ -1,22 +1,16 @@
-"""`hpctrain`: the group of its commands, exit codes and error messages; `main` is the program."""
+"""`hpctrain`: its exit codes and its error messages; `hpc_train.__main__` calls `main`."""
 
 from __future__ import annotations
 
 import errno
 import gc
-import importlib
 import os
-import shlex
 import signal
 import sys
 
-import click
-
-from hpc_train.base.errors import HpcTrainError, nearest
+from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.plain_text import plain
-from hpc_train.base.registry import BUILT_IN
-from hpc_train.cli.commands import COMMANDS, EXAMPLES, examples_text, help_page
-from hpc_train.version import VERSION
+from hpc_train.cli.commands import help_page
 
 _HELP = (["-h"], ["--help"])
 # New objects before the garbage collector looks for cycles: imports alone make about 100,000, and
@@ -84,6 +78,7 @@ def _print_help() -> int:
 
 def _run_command() -> object:
     # The import of click would take most of the time of `--help`.
+    from hpc_train.cli.group import run
 
     # From here, an interrupted command has something to say or to remove.
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
@@ -108,52 +103,3 @@ def complain(failure: HpcTrainError) -> None:
     if failure.hint:
         lines = failure.hint.replace("\n", "\n  ")
         sys.stderr.write(plain(f"  {lines}\n"))
-
-
-class LazyGroup(click.Group):
-    """A group that imports a command when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of use, not in alphabetical order."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        command.epilog = examples_text(cmd_name) if cmd_name in EXAMPLES else None
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Look up a command; the error for an unknown one names the nearest."""
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = nearest(args[0], COMMANDS) or "; hpctrain --help lists them"
-            if args[0] in BUILT_IN["launchers"]:
-                near = f"; hpctrain {shlex.join(('submit', *args))} does it"
-            ctx.fail(f"No such command {args[0]!r}{near}")
-        return super().resolve_command(ctx, args)
-
-    def get_help(self, ctx: click.Context) -> str:
-        """Return the page of `--help` without importing the commands."""
-        return help_page().rstrip()
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(VERSION, "-v", "--version", prog_name="hpctrain")
-def cli() -> None:
-    """Run PyTorch training on clusters, and measure how it scales."""
-
-
-def run() -> object:
-    """Run the command of `sys.argv`; return its exit code, or None."""
-    try:
-        return cli.main(prog_name="hpctrain", standalone_mode=False)
-    except click.ClickException as failure:
-        failure.show()
-        return failure.exit_code
-    except click.Abort:
-        return 130

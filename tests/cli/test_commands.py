@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.cli.commands import COMMANDS
-from hpc_train.cli.main import cli
+from hpc_train.cli.group import cli
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 EVENTS = """\

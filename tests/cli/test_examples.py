@@ -9,7 +9,7 @@ import click
 import pytest
 
 from hpc_train.cli.commands import COMMANDS, EXAMPLES
-from hpc_train.cli.main import cli
+from hpc_train.cli.group import cli
 from tests.cli.conftest import Hpctrain
 
 EVERY = [line for lines in EXAMPLES.values() for line in lines]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hpc_train.cli.main import cli
+from hpc_train.cli.group import cli
 from tests.submissions.runs_of import written
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hpc_train.base.data_folders import profile_folder, template_path
 from hpc_train.base.errors import PlanError, ProbeError, SpecError
 from hpc_train.base.yamlfile import read
-from hpc_train.cli.main import cli
+from hpc_train.cli.group import cli
 from hpc_train.jobs.read_job import build_job
 from hpc_train.lint.lint_file import LintOptions, make_linter
 from hpc_train.lint.lint_script import lint_script
