@@ -1,4 +1,4 @@
-"""Jobs of PBS: commands, answers of qstat, states, and the search for one without an id.
+"""Jobs of PBS: commands, answers of qstat, and states.
 
 Codes and letters: OpenPBS 23.06, qstat(1B), pbs_job_attributes(7B), job.h; and its answers.
 """
@@ -6,18 +6,16 @@ Codes and letters: OpenPBS 23.06, qstat(1B), pbs_job_attributes(7B), job.h; and 
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
-
-import msgspec
+from collections.abc import Callable, Collection, Mapping
 
 from hpc_train.base.processes import Finished, clean_environment, run as run_program
-from hpc_train.base.value import Value
-from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
-from hpc_train.runs.submission_file import owner, status_of, unknown_job
+from hpc_train.runs.batch_executor import MarkedJobs
+from hpc_train.runs.run import JobReport, JobState
+
+# Names of attributes and their values as text, of each job, queue, node or server.
+Attributes = dict[str, dict[str, str]]
 
 _PENDING, _ENDED = frozenset("QWTHM"), frozenset("FX")
 _ACTIVE = {
@@ -35,29 +33,26 @@ _NOT_NOW = re.compile(r"Not Running: *([^ ].*)")
 _HOST = re.compile(r"(?:\A|(?<=[+(]))([^/+(]{1,255})/")
 
 
-def job_reports(jobs: Collection[str]) -> dict[str, JobReport]:
+def job_reports(
+    jobs: Collection[str], no_answer: Callable[[str], JobReport]
+) -> dict[str, JobReport]:
     """Return the state of each job of one server, with one qstat call.
 
     A job that the server does not know is LOST, unless its own files have more information: its
     history of finished jobs may be short or off.
     """
-    answer = qstat(jobs)
-    if answer.failure:
-        return dict.fromkeys(jobs, no_answer(answer.failure))
+    known, failure = qstat(jobs)
+    if failure:
+        return dict.fromkeys(jobs, no_answer(failure))
     lost = JobReport(state=JobState.LOST, reason=_FORGOTTEN)
-    return {job: report(job, answer.jobs[job]) if job in answer.jobs else lost for job in jobs}
+    return {job: report(job, known[job]) if job in known else lost for job in jobs}
 
 
-def no_answer(failure: str) -> JobReport:
-    """Return the state of every job if PBS does not answer."""
-    return JobReport(state=JobState.UNKNOWN, reason=f"PBS does not answer: {failure}")
-
-
-def report(job: str, attributes: Mapping[str, Any]) -> JobReport:
+def report(job: str, attributes: Mapping[str, str]) -> JobReport:
     """Return the state of a job from its attributes."""
-    letter = str(attributes.get("job_state", ""))
-    nodes = node_list(str(attributes.get("exec_host", "")))
-    start = _epoch(attributes.get("stime"))
+    letter = attributes.get("job_state", "")
+    nodes = ",".join(dict.fromkeys(_HOST.findall(attributes.get("exec_host", ""))))
+    start = _epoch(attributes.get("stime", ""))
     if letter in _PENDING:
         return JobReport(state=JobState.PENDING, reason=_waiting(letter, attributes), job=job)
     if letter in _ACTIVE:
@@ -71,9 +66,9 @@ def report(job: str, attributes: Mapping[str, Any]) -> JobReport:
     return JobReport(state=state, reason=reason, start=start, nodes=nodes, job=job)
 
 
-def _waiting(letter: str, attributes: Mapping[str, Any]) -> str:
-    comment = str(attributes.get("comment", ""))
-    holds = [_HOLDS[one] for one in str(attributes.get("Hold_Types", "")) if one in _HOLDS]
+def _waiting(letter: str, attributes: Mapping[str, str]) -> str:
+    comment = attributes.get("comment", "")
+    holds = [_HOLDS[one] for one in attributes.get("Hold_Types", "") if one in _HOLDS]
     if letter == "H" or holds:
         by = f" by {' and '.join(holds)}" if holds else ""
         return f"it is held{by}; qrls releases it"
@@ -84,11 +79,11 @@ def _waiting(letter: str, attributes: Mapping[str, Any]) -> str:
     return f"PBS says: {comment}" if comment else ""
 
 
-def _end(attributes: Mapping[str, Any]) -> tuple[JobState, str]:
-    code = _whole(attributes.get("Exit_status"))
-    deleted = _whole(attributes.get("substate")) == _DELETED
+def _end(attributes: Mapping[str, str]) -> tuple[JobState, str]:
+    code = _whole(attributes.get("Exit_status", ""))
+    deleted = _whole(attributes.get("substate", "")) == _DELETED
     if code is None or (code in _TERMINATED and deleted):
-        by = str(attributes.get("comment", "")).rpartition(" terminated by ")[2]
+        by = attributes.get("comment", "").rpartition(" terminated by ")[2]
         return JobState.CANCELLED, f"deleted by {by}" if code is not None and by else "deleted"
     if code == 0:
         return JobState.COMPLETED, ""
@@ -96,7 +91,7 @@ def _end(attributes: Mapping[str, Any]) -> tuple[JobState, str]:
         return JobState.TIMEOUT, "it exceeded its walltime"
     if code in _MEMORY:
         return JobState.OUT_OF_MEMORY, "it used more memory than it requested"
-    return JobState.FAILED, _failure(code, str(attributes.get("comment", "")))
+    return JobState.FAILED, _failure(code, attributes.get("comment", ""))
 
 
 def _failure(code: int, comment: str) -> str:
@@ -106,23 +101,17 @@ def _failure(code: int, comment: str) -> str:
     return f"signal {signal}" if 0 < signal < 65 else f"exit code {code}"
 
 
-def node_list(exec_host: str) -> str:
-    """Return the nodes in `n1/0+n2/0*8`, each once, separated by commas."""
-    return ",".join(dict.fromkeys(_HOST.findall(exec_host)))
-
-
-def _whole(value: object) -> int | None:
-    """Return a whole number, which the text form and some builds write as text."""
+def _whole(text: str) -> int | None:
     try:
-        return int(str(value))
+        return int(text)
     except ValueError:
         return None
 
 
-def _epoch(value: object) -> float | None:
+def _epoch(text: str) -> float | None:
     """Return PBS's local time (`Sun Nov 22 18:49:00 2026`) in seconds since the epoch."""
     try:
-        return datetime.datetime.strptime(str(value), "%a %b %d %H:%M:%S %Y").timestamp()
+        return datetime.datetime.strptime(text, "%a %b %d %H:%M:%S %Y").timestamp()
     except (ValueError, OverflowError):
         return None
 
@@ -149,16 +138,14 @@ _PASSING = (
     "too many connections",
     "try again",
 )
-# After these errors the request was not accepted; after any other it may have been.
-NOT_REACHED = ("cannot connect to server", "connection refused", "no route to host", "unreachable")
 
 
 def call_pbs(*argv: str, timeout_s: float | None = None) -> Finished:
     """Run a command of PBS without the variables of an outer job, with messages in English."""
-    return run_program(argv, timeout_s or _TIMEOUT_S, environment=environment())
+    return run_program(argv, timeout_s or _TIMEOUT_S, environment=_environment())
 
 
-def environment() -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """Return the environment of PBS's commands; of an outer job, only the server is kept."""
     outer = ("PBS_JOB", "PBS_O_", "PBS_NODE", "PBS_TASK", "PBS_ARRAY", "PBS_QUEUE", "PBS_ENV")
     clean = clean_environment(os.environ)
@@ -184,152 +171,57 @@ def message_of(done: Finished) -> str:
     return "; ".join(words) or f"exit code {done.returncode}"
 
 
-_UNKNOWN = "Unknown Job Id"
-_FINISHED = "Job has finished"
+_UNKNOWN = ("Unknown Job Id", "Job has finished")
 # A server without a history of finished jobs refuses -x.
 _NO_HISTORY = "not configured to maintain job history"
-# Of those that an answer leaves out, so many are queried one by one.
-_ALONE = 20
 
 
-class QstatAnswer(Value, frozen=True, kw_only=True):
-    """The attributes of jobs by their id, or the error of a server that did not answer."""
+def qstat(jobs: Collection[str]) -> tuple[Attributes, str]:
+    """Query jobs of one server, also finished ones; return their attributes, or its error.
 
-    jobs: dict[str, dict[str, Any]]
-    failure: str = ""
-
-
-def qstat(jobs: Collection[str]) -> QstatAnswer:
-    """Query jobs of one server, also finished ones; those that PBS does not know are left out."""
-    if not jobs:
-        return QstatAnswer(jobs={})
-    answer, errors = _query(jobs)
-    if answer.failure or len(jobs) == 1:
-        return answer
-    left_out = [job for job in jobs if job not in answer.jobs and job not in errors]
-    for job in left_out[:_ALONE]:
-        answer.jobs.update(_query([job])[0].jobs)
-    return answer
-
-
-def _query(ids: Collection[str]) -> tuple[QstatAnswer, str]:
-    """Query ids, as JSON or else as text; also return the errors, which name unknown jobs."""
-    done = _qstat(("-F", "json"), ids)
-    if _is_unanswered(done):
-        return QstatAnswer(jobs={}, failure=message_of(done)), ""
-    found = read_json(done.stdout)
-    if found is None:
-        done = _qstat((), ids)
-        if _is_unanswered(done):
-            return QstatAnswer(jobs={}, failure=message_of(done)), ""
-        found = read_text(done.stdout)
-    return QstatAnswer(jobs=found), done.stderr
-
-
-def _qstat(form: tuple[str, ...], jobs: Collection[str]) -> Finished:
-    done = call_pbs("qstat", "-x", "-f", *form, *jobs)
-    if _NO_HISTORY in done.stderr:
-        return call_pbs("qstat", "-f", *form, *jobs)
-    return done
-
-
-def _is_unanswered(done: Finished) -> bool:
-    """Whether the server did not answer; an unknown job is an answer."""
-    if done.returncode == 0:
-        return False
-    known = any(words in done.stderr for words in (_UNKNOWN, _FINISHED))
-    return transient(done.stderr) or not known
-
-
-def read_json(text: str) -> dict[str, dict[str, Any]] | None:
-    """Return the jobs in the output of `qstat -f -F json`; None if it is no JSON."""
-    # Before the JSON, stderr may have been merged into the output by a site's wrapper.
-    try:
-        answer = json.loads(text[text.index("{") :])
-    except (ValueError, RecursionError):
-        return None
-    jobs = answer.get("Jobs", {}) if isinstance(answer, dict) else None
-    return jobs if isinstance(jobs, dict) else None
-
-
-def read_text(text: str) -> dict[str, dict[str, Any]]:
-    """Return the jobs in the output of `qstat -f`, with values as text.
-
-    A long value continues on lines that begin with a tab.
+    Those that PBS does not know are left out. The text is asked for, because some servers write
+    broken JSON (openpbs 1255, 2541).
     """
-    found: dict[str, dict[str, Any]] = {}
-    own: dict[str, Any] = {}
-    for line in _joined(text):
-        if line.startswith("Job Id: "):
-            own = found.setdefault(line.removeprefix("Job Id: ").strip(), {})
-        elif line.startswith("    ") and " = " in line:
-            name, _, value = line.strip().partition(" = ")
+    if not jobs:
+        return {}, ""
+    done = call_pbs("qstat", "-x", "-f", *jobs)
+    if _NO_HISTORY in done.stderr:
+        done = call_pbs("qstat", "-f", *jobs)
+    # An unknown job is an answer.
+    known = any(words in done.stderr for words in _UNKNOWN)
+    if done.returncode != 0 and (transient(done.stderr) or not known):
+        return {}, message_of(done)
+    return entries(done.stdout, "Job Id: "), ""
+
+
+def entries(text: str, head: str) -> Attributes:
+    """Return name -> attributes in the output of `qstat -f`, `qstat -Bf`, `-Qf` or `pbsnodes -a`.
+
+    `head` is what a line with a name begins with. A long value continues on lines that begin with a
+    tab.
+    """
+    found: Attributes = {}
+    own: dict[str, str] = {}
+    for line in text.replace("\n\t", "").splitlines():
+        name, sign, value = line.strip().partition(" = ")
+        if sign and line[:1].isspace():
             own.setdefault(name, value)
+        elif line.strip() and not line[:1].isspace() and line.startswith(head):
+            own = found.setdefault(line.removeprefix(head).strip(), {})
     return found
-
-
-def _joined(text: str) -> Iterator[str]:
-    line = ""
-    for part in text.split("\n"):
-        if part.startswith("\t"):
-            line += part[1:]
-            continue
-        yield line
-        line = part
-    yield line
 
 
 # The variable of a job that identifies it.
 MARK = "HPCTRAIN_MARK"
-_NUMBER = re.compile(r"[0-9]+")
+_MARK = re.compile(rf"(?:^|,){MARK}=([^,]{{1,80}})")
 
 
-def jobs_of(user: str) -> tuple[dict[str, dict[str, Any]], str]:
-    """Return the attributes of a user's jobs, also finished ones, and the error of no answer."""
+def marked_jobs(user: str) -> MarkedJobs:
+    """Return the jobs of a user, also finished ones."""
     done = call_pbs("qselect", "-x", "-u", user)
     if done.returncode != 0:
-        return {}, message_of(done)
-    answer = qstat(done.stdout.split())
-    return answer.jobs, answer.failure
-
-
-def with_mark(jobs: Mapping[str, Mapping[str, Any]], mark: str) -> tuple[str, ...]:
-    """Return the jobs that have a mark, the oldest first."""
-    found = [job for job, attributes in jobs.items() if mark in _variables(attributes)]
-    return tuple(sorted(found, key=_number))
-
-
-def _variables(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the marks among the variables of a job, of JSON or of text."""
-    known = attributes.get("Variable_List")
-    if isinstance(known, dict):
-        return (str(known.get(MARK, "")),)
-    return tuple(re.findall(rf"(?:^|,){MARK}=([^,]+)", str(known)))
-
-
-def _number(job: str) -> int:
-    match = _NUMBER.match(job)
-    return int(match[0]) if match else 0
-
-
-def search(runs: Mapping[RunFolder, Submission]) -> dict[RunFolder, JobReport]:
-    """Return the states of runs without a job id; `job` has the id if it was found."""
-    found: dict[RunFolder, JobReport] = {}
-    answers: dict[str, tuple[dict[str, dict[str, Any]], str]] = {}
-    for run, submission in runs.items():
-        user = owner(run.path)
-        if user not in answers:
-            answers[user] = jobs_of(user)
-        jobs, failure = answers[user]
-        # The request was accepted twice: the older job is used everywhere.
-        mine = with_mark(jobs, submission.comment)
-        found[run] = report(mine[0], jobs[mine[0]]) if mine else _without(run, submission, failure)
-    return found
-
-
-def _without(run: RunFolder, submission: Submission, failure: str) -> JobReport:
-    """Return the state of a run whose job was not found: recorded by itself, pending or lost."""
-    status = status_of(run)
-    if status is not None and status.job:
-        return msgspec.structs.replace(job_reports([status.job])[status.job], job=status.job)
-    return no_answer(failure) if failure else unknown_job(submission, "qsub", "PBS")
+        return MarkedJobs((), message_of(done))
+    known, failure = qstat(done.stdout.split())
+    marks = {job: _MARK.search(one.get("Variable_List", "")) for job, one in known.items()}
+    jobs = [(mark[1] if (mark := marks[job]) else "", report(job, known[job])) for job in known]
+    return MarkedJobs(jobs, failure)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 from hpc_train.base.errors import ProbeError
 from hpc_train.base.processes import Ask, ask
 from hpc_train.base.units import Duration, Memory
 from hpc_train.base.value import Value
+from hpc_train.pbs.jobs import Attributes, entries
 
 Resources = Mapping[str, str]
 
@@ -107,7 +107,6 @@ def pbs_memory(text: str) -> Memory | None:
     return None
 
 
-_JSON = ("-F", "json")
 _TIMEOUT_S = 60.0
 
 
@@ -132,9 +131,9 @@ def read_pbs(question: Ask = ask) -> LivePbs:
     Raises:
         ProbeError: server or queues cannot be read.
     """
-    server = _must(question, ("qstat", "-B", "-f"), "Server")
-    queues = _must(question, ("qstat", "-Q", "-f"), "Queue")
-    nodes, problem = _entries(question, ("pbsnodes", "-a"), "nodes")
+    server = _must(question, ("qstat", "-B", "-f"), "Server: ")
+    queues = _must(question, ("qstat", "-Q", "-f"), "Queue: ")
+    nodes, problem = _entries(question, ("pbsnodes", "-a"), "")
     name, attributes = next(iter(server.items()))
     kept = attributes.get("job_history_enable") == "True"
     return LivePbs(
@@ -150,8 +149,8 @@ def read_pbs(question: Ask = ask) -> LivePbs:
     )
 
 
-def _must(question: Ask, argv: tuple[str, ...], key: str) -> Attributes:
-    found, problem = _entries(question, argv, key)
+def _must(question: Ask, argv: tuple[str, ...], head: str) -> Attributes:
+    found, problem = _entries(question, argv, head)
     if problem:
         raise ProbeError(
             f"`{' '.join(argv)}`: {problem}",
@@ -160,13 +159,10 @@ def _must(question: Ask, argv: tuple[str, ...], key: str) -> Attributes:
     return found
 
 
-def _entries(question: Ask, argv: tuple[str, ...], key: str) -> tuple[Attributes, str]:
-    """Return the entries of an answer, and why there are none; broken JSON is asked for as text."""
-    answer = question(*argv, *_JSON, timeout_s=_TIMEOUT_S)
-    found = None if answer.problem else from_json(answer.text, key)
-    if not found:
-        answer = question(*argv, timeout_s=_TIMEOUT_S)
-        found = from_text(answer.text, key)
+def _entries(question: Ask, argv: tuple[str, ...], head: str) -> tuple[Attributes, str]:
+    """Return the entries of an answer, and why there are none."""
+    answer = question(*argv, timeout_s=_TIMEOUT_S)
+    found = entries(answer.text, head)
     return found, "" if found else answer.problem or "an unknown format"
 
 
@@ -194,61 +190,6 @@ def _node(name: str, attributes: Mapping[str, str]) -> PbsNode:
         queue=attributes.get("queue", ""),
         sharing=attributes.get("sharing", ""),
     )
-
-
-# Output of PBS's `qstat -Bf`, `qstat -Qf` and `pbsnodes -a` -> attributes by name.
-#
-# As JSON (`-F json`), which some servers write broken (openpbs 1255, 2541), or as text.
-
-Attributes = dict[str, dict[str, str]]
-# The key of the JSON -> what a text begins an entry with.
-_HEADS = {"Server": "Server: ", "Queue": "Queue: ", "nodes": ""}
-
-
-def from_json(text: str, key: str) -> Attributes | None:
-    """Return name -> attributes, `resources_max.walltime` for nested ones; None if it is no JSON.
-
-    `key` is `Server`, `Queue` or `nodes`.
-    """
-    try:
-        answer = json.loads(text[text.index("{") :])
-    except (ValueError, RecursionError):
-        return None
-    found = answer.get(key, {}) if isinstance(answer, dict) else None
-    if not isinstance(found, dict):
-        return None
-    if any(not isinstance(one, dict) for one in found.values()):
-        # Some versions write the attributes of the server without its name.
-        found = {str(answer.get("pbs_server", "pbs")): found}
-    # The version is beside the entries, and in newer versions an attribute of the server as well.
-    known = {"pbs_version": str(answer["pbs_version"])} if "pbs_version" in answer else {}
-    own = known if key == "Server" else {}
-    return {str(name): {**own, **dict(_flat(one))} for name, one in found.items()}
-
-
-def _flat(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in attributes.items():
-        if isinstance(value, dict):
-            yield from ((f"{name}.{part}", str(one)) for part, one in value.items())
-        else:
-            yield name, str(value)
-
-
-def from_text(text: str, key: str) -> Attributes:
-    """Return name -> attributes of the output without `-F json`.
-
-    A long value continues on lines that begin with a tab.
-    """
-    head = _HEADS[key]
-    found: Attributes = {}
-    own: dict[str, str] = {}
-    for line in text.replace("\n\t", "").splitlines():
-        name, sign, value = line.strip().partition(" = ")
-        if sign and line[:1].isspace():
-            own[name] = value
-        elif line.strip() and not line[:1].isspace() and line.startswith(head):
-            own = found.setdefault(line.removeprefix(head).strip(), {})
-    return found
 
 
 def resources(attributes: Mapping[str, str], kind: str) -> dict[str, str]:

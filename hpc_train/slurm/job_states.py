@@ -14,13 +14,10 @@ import msgspec
 from hpc_train.base.decode import load_data
 from hpc_train.base.processes import Finished
 from hpc_train.base.value import Value
-from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint, Submission
+from hpc_train.runs.batch_executor import MARK, MarkedJobs
+from hpc_train.runs.run import JobReport, JobState, SlurmEndpoint
 from hpc_train.runs.run_states import job_state
-from hpc_train.runs.submission_file import owner, status_of, unknown_job
 from hpc_train.slurm.slurm_commands import call_slurm, transient, unanswered
-
-# Prefix of the comment that identifies a job.
-MARK = "hpctrain:"
 
 
 def job_reports(
@@ -77,43 +74,11 @@ def _past(report: JobReport, job: str) -> JobReport:
     return JobReport(state=JobState.UNKNOWN, reason=reason, job=job)
 
 
-def find(cluster: SlurmEndpoint, comment: str, user: str) -> tuple[tuple[str, ...], str]:
-    """Return the jobs with a comment, the oldest first, and the error if Slurm did not respond."""
+def marked_jobs(cluster: SlurmEndpoint, user: str) -> MarkedJobs:
+    """Return the jobs of a user in the queue, with their comments."""
     answer = squeue(cluster, (), user)
-    jobs = {entry.job.partition("_")[0] for entry in answer.entries if entry.comment == comment}
-    return tuple(sorted(jobs, key=int)), answer.failure
-
-
-def search(
-    cluster: SlurmEndpoint, runs: Mapping[RunFolder, Submission]
-) -> dict[RunFolder, JobReport]:
-    """Return the states of runs without a recorded job id; `job` has the id if it was found."""
-    found: dict[RunFolder, JobReport] = {}
-    answers: dict[str, QueueAnswer] = {}
-    for run, submission in runs.items():
-        user = owner(run.path)
-        answer = answers.get(user) or squeue(cluster, (), user)
-        answers[user] = answer
-        ours = (one for one in answer.entries if one.comment == submission.comment)
-        mine = [one for one in ours if one.job.endswith(submission.native_id)]
-        # The request was accepted twice: the older job is used everywhere.
-        entry = min(mine, key=lambda one: int(one.job.partition("_")[0]), default=None)
-        if entry is not None:
-            found[run] = msgspec.structs.replace(entry.report, job=entry.job)
-        else:
-            found[run] = _without_entry(run, cluster, submission, answer.failure)
-    return found
-
-
-def _without_entry(
-    run: RunFolder, cluster: SlurmEndpoint, submission: Submission, failure: str
-) -> JobReport:
-    """Return the state of a run whose job was not found: recorded by itself, pending or lost."""
-    status = status_of(run)
-    if status is not None and status.job:
-        found = job_reports(cluster, {status.job: submission.comment}, submission.submitted[:10])
-        return _named(found[status.job], status.job)
-    return no_answer(failure) if failure else unknown_job(submission, "sbatch", "Slurm")
+    jobs = [(entry.comment, _named(entry.report, entry.job)) for entry in answer.entries]
+    return MarkedJobs(jobs, answer.failure)
 
 
 _FIELDS = "JobID,State,End,NodeList"

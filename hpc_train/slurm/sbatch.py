@@ -1,28 +1,23 @@
-"""Calls of sbatch: job arrays, a submission, retried if Slurm is slow, never made twice; a test."""
+"""Calls of sbatch: job arrays, a submission, a test."""
 
 from __future__ import annotations
 
-import logging
 import os
 import re
-import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import SubmitError
 from hpc_train.base.files import read_regular
 from hpc_train.base.processes import Finished, run
 from hpc_train.base.slurm_options import advice, refusal_of
-from hpc_train.base.value import Value
+from hpc_train.runs.batch_executor import Called, JobCall
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.run import RunFolder, RunName, SlurmEndpoint
-from hpc_train.runs.submission_file import owner
-from hpc_train.slurm.job_states import find
 from hpc_train.slurm.live_cluster import ShellVariable, SlurmAnswer
 from hpc_train.slurm.slurm_commands import (
     as_arguments,
-    call_slurm,
     environment_changes,
     option_of,
     options_in,
@@ -30,141 +25,49 @@ from hpc_train.slurm.slurm_commands import (
     unreadable_conf,
 )
 
-_PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
-# After these errors the request was not accepted; after any other it may have been.
-_NOT_REACHED = (
-    "unable to contact",
-    "unable to establish",
-    "connection refused",
-    "no route to host",
-    "unreachable",
-)
-_UNDER_WAY_S = 15.0
 
+class SbatchCall(JobCall, frozen=True, kw_only=True):
+    """One submission: the script (the file and its text), its log, and its arguments."""
 
-class Sbatch(Value, frozen=True, kw_only=True):
-    """The arguments of one sbatch call."""
-
-    batch: SbatchCall
-    executor_options: ExecutorOptions
-    comment: str
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Options that are not in the script, because they belong to this one submission."""
-        options = [f"--output={self.batch.output}", f"--comment={self.comment}"]
-        if self.batch.elements:
-            most = self.executor_options.limits.max_array_running
-            share = f"%{most}" if most else ""
-            options.append(f"--array={','.join(map(str, self.batch.elements))}{share}")
-        if self.executor_options.exclude:
-            options.append(f"--exclude={','.join(self.executor_options.exclude)}")
-        return tuple(options)
-
-    @property
-    def command(self) -> tuple[str, ...]:
-        """The whole command, as typed in a shell."""
-        return (
-            "sbatch",
-            *self.options,
-            str(self.batch.script),
-            *self.batch.arguments,
-        )
-
-
-def call_sbatch(sbatch: Sbatch, note: Callable[[], None]) -> str:
-    """Return the id of the job that sbatch creates, repeating the call if necessary.
-
-    `note` is called before each. If the answer is lost, the queue is searched for the job's comment
-    before the request is repeated, after a delay in which Slurm can complete a pending request.
-
-    Raises:
-        SubmitError: refused; `transient` if it is unknown whether the job was accepted.
-    """
-    # The import takes 90 ms, which a query does not need.
-    from hpc_train.slurm.submitit_script import submit_script
-
-    text, cluster, failure = sbatch.batch.text, sbatch.executor_options.cluster, ""
-    changes = environment_changes(os.environ, cluster, options_in(text))
-    command = [*as_arguments(changes), *sbatch.command]
-    for pause_s in (*_PAUSES_S, None):
-        # Immediately before: after a kill in between, the state is unknown for two minutes.
-        note()
-        try:
-            return submit_script(command, text)
-        except SubmitError as refusal:
-            failure, unreadable = refusal.message, refusal.transient
-        if not unreadable and not transient(failure):
-            raise SubmitError(f"sbatch: {_line(failure)}", _advice(sbatch, failure))
-        if pause_s is None:
-            break
-        job, no_answer = _search_job(sbatch, _delay(failure, pause_s))
-        if job is not None:
-            return job
-        if no_answer or unreadable:
-            break
-    message = f"sbatch was not answered: {_line(failure)}"
-    hint = "hpctrain status finds the job if it was accepted; submit again later"
-    raise SubmitError(message, hint, transient=True)
-
-
-def _advice(sbatch: Sbatch, failure: str) -> str:
-    excluded = ", ".join(sbatch.executor_options.exclude)
-    if excluded and "node" in failure.lower():
-        return f"without {excluded} there may be too few nodes"
-    return advice(failure)
-
-
-def _delay(failure: str, pause_s: float) -> float:
-    """Return the delay, and log it: a request that reached Slurm may be in progress."""
-    if not any(words in failure.lower() for words in _NOT_REACHED):
-        pause_s = max(pause_s, _UNDER_WAY_S)
-    logging.getLogger(__name__).warning(
-        "Slurm does not answer (%s); trying again in %.0f s", _line(failure), pause_s
-    )
-    return pause_s
-
-
-def _search_job(sbatch: Sbatch, pause_s: float) -> tuple[str | None, bool]:
-    """Wait, then search for the job; return whether Slurm never responded."""
-    cluster = sbatch.executor_options.cluster
-    for further_s in (0.0, *_PAUSES_S):
-        time.sleep(pause_s + further_s)
-        jobs, no_answer = find(cluster, sbatch.comment, owner(sbatch.batch.runs[0].path))
-        if not no_answer:
-            if len(jobs) > 1:
-                # The request was accepted late, and repeated: cancel one of the two jobs.
-                call_slurm(cluster, "scancel", *jobs[1:])
-            return (jobs[0] if jobs else None), False
-    return None, True
-
-
-def _line(text: str) -> str:
-    """Return the message of sbatch on one line, without the prefix of each part."""
-    return "; ".join(
-        line.removeprefix("sbatch: error: ").strip() for line in text.splitlines() if line.strip()
-    )
-
-
-class SbatchCall(Value, frozen=True, kw_only=True):
-    """One submission: options of sbatch, the script (the file and its text), and its arguments.
-
-    `elements` are the indices of an array's tasks, equal to the numbers of the repetitions; empty
-    for a job that is not an array. `native_ids` maps each run to its part of the job.
-    """
-
-    runs: tuple[RunFolder, ...]
     script: Path
     text: str
     output: str
     arguments: tuple[str, ...]
-    elements: tuple[int, ...] = ()
-    shared: bool = False
 
-    def native_id(self, run: RunFolder, job: str) -> str:
-        """Return the id of a run's part of the job; `job` may be empty while it is unknown."""
-        name = RunName.parse(run.run_id)
-        return f"{job}_{name.repetition}" if self.elements and name else job
+    def command(self, options: ExecutorOptions, comment: str) -> tuple[str, ...]:
+        """Return the command as typed in a shell, with what belongs to this submission only."""
+        words = [f"--output={self.output}", f"--comment={comment}"]
+        if self.elements:
+            most = options.limits.max_array_running
+            share = f"%{most}" if most else ""
+            words.append(f"--array={','.join(map(str, self.elements))}{share}")
+        if options.exclude:
+            words.append(f"--exclude={','.join(options.exclude)}")
+        return ("sbatch", *words, str(self.script), *self.arguments)
+
+
+def call_sbatch(call: SbatchCall, command: Sequence[str], options: ExecutorOptions) -> Called:
+    """Call sbatch once.
+
+    Raises:
+        SubmitError: refused.
+    """
+    # The import takes 90 ms, which a query does not need.
+    from hpc_train.slurm.submitit_script import submit_script
+
+    changes = environment_changes(os.environ, options.cluster, options_in(call.text))
+    try:
+        return Called(submit_script([*as_arguments(changes), *command], call.text))
+    except SubmitError as failure:
+        lines = (line.removeprefix("sbatch: error: ") for line in failure.message.splitlines())
+        message = "; ".join(line.strip() for line in lines if line.strip())
+        if failure.transient or transient(failure.message):
+            return Called("", message, accepted=failure.transient)
+        excluded = ", ".join(options.exclude)
+        hint = advice(failure.message)
+        if excluded and "node" in message.lower():
+            hint = f"without {excluded} there may be too few nodes"
+        raise SubmitError(f"sbatch: {message}", hint) from None
 
 
 def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[SbatchCall, ...]:

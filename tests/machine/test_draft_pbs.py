@@ -41,16 +41,7 @@ def as_text(name: str) -> str:
 
 
 def answer(*argv: str, timeout_s: float) -> Answer:
-    name = FILES[argv[1]]
-    if "json" in argv:
-        return Answer(text=(ANSWERS / f"{name}.json").read_text())
-    return Answer(text=as_text(name))
-
-
-def broken(*argv: str, timeout_s: float) -> Answer:
-    found = answer(*argv, timeout_s=timeout_s)
-    text = found.text.replace('"True"', '""True"') if "json" in argv else found.text
-    return Answer(text=text)
+    return Answer(text=as_text(FILES[argv[1]]))
 
 
 def drafted(tmp_path: Path, pbs: LivePbs, *programs: str) -> tuple[str, SiteProfile]:
@@ -117,7 +108,7 @@ def test_a_route_has_the_most_gpus_of_its_destinations() -> None:
     assert limit() is None
 
 
-def test_the_version_is_that_of_the_json(tmp_path: Path) -> None:
+def test_the_version_is_that_of_the_server(tmp_path: Path) -> None:
     pbs = read_pbs(answer)
     text, _ = drafted(tmp_path, pbs)
     assert pbs.version == "2022.1.5"
@@ -133,10 +124,6 @@ def test_what_pbs_does_not_say_is_a_question(tmp_path: Path) -> None:
     assert "the server keeps finished jobs for 336:00:00" in text
     assert "no pbs_tmrsh here" in text
     assert site.launchers.allowed == ("torchrun", "spawn", "single")
-
-
-def test_broken_json_is_asked_for_as_text() -> None:
-    assert read_pbs(broken) == read_pbs(answer)
 
 
 def test_a_server_without_nodes_says_so(tmp_path: Path) -> None:

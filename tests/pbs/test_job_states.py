@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hpc_train.pbs.jobs import node_list, read_json, read_text, report
+from hpc_train.pbs.jobs import entries, report
 from hpc_train.runs.run import JobState
 
 ANSWERS = Path(__file__).parent / "answers"
 
 
-def recorded(file: str) -> dict[str, dict[str, Any]]:
-    found = read_json((ANSWERS / file).read_text())
-    assert found is not None
-    return found
+RECORDED = entries((ANSWERS / "qstat-xf.txt").read_text(), "Job Id: ")
 
 
 @pytest.mark.parametrize(
@@ -31,14 +26,15 @@ def recorded(file: str) -> dict[str, dict[str, Any]]:
     ],
 )
 def test_ends(number: int, state: JobState, reason: str) -> None:
-    ((job, attributes),) = recorded(f"qstat-xf-{number}.json").items()
-    found = report(job, attributes)
-    assert (found.state, found.reason, found.job) == (state, reason, f"{number}.r2h1")
+    job = f"{number}.r2h1"
+    found = report(job, RECORDED[job])
+    assert (found.state, found.reason, found.job) == (state, reason, job)
 
 
 def test_active_jobs() -> None:
-    found = {job: report(job, one) for job, one in recorded("qstat-f-live.json").items()}
-    assert {job: (one.state, one.reason) for job, one in found.items()} == {
+    found = {job: report(job, one) for job, one in RECORDED.items()}
+    active = {job: one for job, one in found.items() if one.state.active}
+    assert {job: (one.state, one.reason) for job, one in active.items()} == {
         "37.r2h1": (JobState.RUNNING, ""),
         "38.r2h1": (
             JobState.PENDING,
@@ -61,17 +57,16 @@ def test_active_jobs() -> None:
     [
         ({"job_state": "W"}, JobState.PENDING),
         ({"job_state": "S"}, JobState.SUSPENDED),
-        ({"job_state": "F", "Exit_status": 0}, JobState.COMPLETED),
         ({"job_state": "F", "Exit_status": "0"}, JobState.COMPLETED),
-        ({"job_state": "F", "Exit_status": -27}, JobState.OUT_OF_MEMORY),
-        ({"job_state": "F", "Exit_status": 143, "substate": 91}, JobState.CANCELLED),
-        ({"job_state": "F", "Exit_status": 143, "substate": 93}, JobState.FAILED),
-        ({"job_state": "F", "Exit_status": -3}, JobState.FAILED),
+        ({"job_state": "F", "Exit_status": "-27"}, JobState.OUT_OF_MEMORY),
+        ({"job_state": "F", "Exit_status": "143", "substate": "91"}, JobState.CANCELLED),
+        ({"job_state": "F", "Exit_status": "143", "substate": "93"}, JobState.FAILED),
+        ({"job_state": "F", "Exit_status": "-3"}, JobState.FAILED),
         ({"job_state": "?"}, JobState.UNKNOWN),
         ({}, JobState.UNKNOWN),
     ],
 )
-def test_other_states(attributes: dict[str, Any], state: JobState) -> None:
+def test_other_states(attributes: dict[str, str], state: JobState) -> None:
     assert report("1.s", attributes).state is state
 
 
@@ -83,29 +78,17 @@ def test_other_states(attributes: dict[str, Any], state: JobState) -> None:
     ],
 )  # fmt: skip
 def test_an_exit_status_above_128_or_256_is_a_signal(code: int, reason: str) -> None:
-    assert report("1.s", {"job_state": "F", "Exit_status": code}).reason == reason
+    assert report("1.s", {"job_state": "F", "Exit_status": str(code)}).reason == reason
 
 
 def test_nodes_are_listed_once() -> None:
-    assert node_list("n1/0*8+n2/0*8+n1/1") == "n1,n2"
+    attributes = {"job_state": "R", "exec_host": "n1/0*8+n2/0*8+n1/1"}
+    assert report("1.s", attributes).nodes == "n1,n2"
 
 
-def test_the_text_form_has_the_same_states() -> None:
-    text = (
-        "Job Id: 2.s\n    job_state = F\n    Exit_status = -29\n    comment = a very \n\tlong one"
-    )
-    text += "\n    Variable_List = A=1,HPCTRAIN_MARK=hpctrain:\n\tab,B=2\n\nJob Id: 3.s\n"
-    found = read_text(text)
-    assert report("2.s", found["2.s"]).state is JobState.TIMEOUT
-    assert found["2.s"]["comment"] == "a very long one"
-    assert found["2.s"]["Variable_List"] == "A=1,HPCTRAIN_MARK=hpctrain:ab,B=2"
-    assert found["3.s"] == {}
-
-
-def test_broken_json_is_none_and_other_lines_before_it_are_skipped() -> None:
-    text = (ANSWERS / "qstat-unknown.txt").read_text()
-    assert text.startswith("qstat: Unknown Job Id")
-    assert read_json(text) == {}
-    assert read_json(text[:-3]) is None
-    assert read_json(json.dumps({"Jobs": []})) is None
-    assert read_json("") is None
+def test_a_long_value_continues_behind_a_tab() -> None:
+    text = "Job Id: 2.s\n    comment = a very \n\tlong one\n    Variable_List = A=1,B=\n\tab\n\n"
+    assert entries(f"{text}Job Id: 3.s\n", "Job Id: ") == {
+        "2.s": {"comment": "a very long one", "Variable_List": "A=1,B=ab"},
+        "3.s": {},
+    }

@@ -20,7 +20,7 @@ from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.run import RunFolder
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site
-from hpc_train.slurm.sbatch import Sbatch, SbatchCall
+from hpc_train.slurm.sbatch import SbatchCall
 from tests.scripts.plain_scripts import JOB, plain, run
 from tests.scripts.site_jobs import changed, images
 from tests.scripts.stubs import SITE
@@ -81,7 +81,7 @@ def test_plain_lacks_only_what_belongs_to_one_submission(files: Path) -> None:
     call = SbatchCall(runs=(folder,), script=files / "job", text="", output="o", arguments=())
     options = ExecutorOptions(comment="c", exclude=("n1",))
     arrays = msgspec.structs.replace(call, elements=(1, 2))
-    given = Sbatch(batch=arrays, executor_options=options, comment="c").options
+    given = [word for word in arrays.command(options, "c") if word.startswith("--")]
     names = {option.partition("=")[0] for option in given}
     assert names == {"--output", "--comment", "--array", "--exclude"}
 

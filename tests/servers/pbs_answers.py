@@ -7,8 +7,6 @@ Its faults are files, which a test makes in the folder `faults`:
 | lost-answer | the next qsub is accepted, and its answer is lost |
 | refused-once | the next qsub does not reach the server |
 | silent | no command is answered, until the fault is removed |
-| broken-json | the JSON of qstat has a value with a quote |
-| only-first | the JSON of qstat has only the first of several jobs |
 | no-history | qstat -x is refused |
 | history-gone | jobs that have ended are unknown |
 """
@@ -17,7 +15,6 @@ from __future__ import annotations
 
 import getopt
 import getpass
-import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -47,13 +44,13 @@ def answer(table: JobTable, faults: Collection[str], call: Mapping[str, Any]) ->
     letters = "".join(word[1:] for word in words if word.startswith("-"))
     if command == "pbsnodes":
         nodes = {node_name(number): _node(table, number) for number in range(table.size.nodes)}
-        return _answer("nodes", nodes, letters)
+        return _answer("", nodes)
     if command == "qselect":
         ids = [job.id for job in table.jobs.values() if not job.has_ended or "x" in letters]
         return Answer(output="".join(f"{one}\n" for one in ids))
     if "B" in letters or "Q" in letters:
-        key, found = ("Server", {SERVER: _server(faults)}) if "B" in letters else ("Queue", _QUEUES)
-        return _answer(key, found, letters, broken="broken-json" in faults)
+        queues = ("Queue: ", _QUEUES)
+        return _answer(*(queues if "Q" in letters else ("Server: ", {SERVER: _server(faults)})))
     if "f" not in letters:
         known = table.jobs.values()
         rows = "".join(f"{one.id:<17} {one.request.name:<16} {one.state}\n" for one in known)
@@ -90,7 +87,7 @@ def _jobs(table: JobTable, faults: Collection[str], words: Sequence[str], letter
         return Answer(1, errors="qstat: PBS is not configured to maintain job history\n")
     listed: dict[str, dict[str, Any]] = {}
     errors, code = "", 0
-    for word in (word for word in words if not word.startswith("-") and word != "json"):
+    for word in (word for word in words if not word.startswith("-")):
         job = table.jobs.get(word)
         if job is None or (job.has_ended and "history-gone" in faults):
             errors, code = f"{errors}qstat: Unknown Job Id {word}\n", _UNKNOWN
@@ -99,10 +96,7 @@ def _jobs(table: JobTable, faults: Collection[str], words: Sequence[str], letter
             errors, code = f"{errors}qstat: {job.id} {text}\n", _FINISHED
         else:
             listed[job.id] = attributes(job)
-    if "F" in letters and "only-first" in faults:
-        listed = dict(list(listed.items())[:1])
-    found = _answer("Jobs", listed, letters, broken="broken-json" in faults)
-    return Answer(code, found.output, errors)
+    return Answer(code, _answer("Job Id: ", listed).output, errors)
 
 
 def attributes(job: PbsJob) -> dict[str, Any]:
@@ -119,7 +113,7 @@ def attributes(job: PbsJob) -> dict[str, Any]:
         "Hold_Types": "u" if held else "n",
         "Output_Path": f"{SERVER}:{job.output}",
         "substate": job.substate,
-        "Variable_List": {name: _number(text) for name, text in request.variables.items()},
+        "Variable_List": request.variables,
     }
     if job.placed:
         found["exec_host"] = "+".join(f"{node_name(n)}/0*{one.ncpus}" for n, one in job.placed)
@@ -130,11 +124,6 @@ def attributes(job: PbsJob) -> dict[str, Any]:
     if job.exit_status is not None:
         found["Exit_status"] = job.exit_status
     return found
-
-
-def _number(text: str) -> int | str:
-    """Return a variable as the JSON of qstat has it: what looks like a number is one."""
-    return int(text) if text.isascii() and text.isdecimal() else text
 
 
 def _server(faults: Collection[str]) -> dict[str, Any]:
@@ -169,18 +158,8 @@ def _node(table: JobTable, number: int) -> dict[str, Any]:
     return {**found, "resources_available": {**available, **gpus}, "sharing": "default_shared"}
 
 
-def _answer(key: str, found: Mapping[str, Any], letters: str, *, broken: bool = False) -> Answer:
-    """Return entries as JSON, which a quote in a value breaks (openpbs 1255), or as text."""
-    if "F" not in letters:
-        head = {"nodes": "", "Jobs": "Job Id: "}.get(key, f"{key}: ")
-        return Answer(output="".join(_text(f"{head}{name}", one) for name, one in found.items()))
-    whole = {"timestamp": int(time.time()), "pbs_version": VERSION, "pbs_server": SERVER}
-    entries = {key: found} if found else {}
-    text = json.dumps({**whole, **entries}, indent="\t", separators=(",", ":\t"))
-    if broken:
-        text = text.replace('"Variable_List":\t{', '"Variable_List":\t{\n"X":\t"a"b",', 1)
-        text = text.replace('"state_count":\t"', '"state_count":\t""', 1)
-    return Answer(output=f"{text}\n")
+def _answer(head: str, found: Mapping[str, Any]) -> Answer:
+    return Answer(output="".join(_text(f"{head}{name}", one) for name, one in found.items()))
 
 
 def _text(head: str, values: Mapping[str, Any]) -> str:

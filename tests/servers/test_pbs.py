@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
+from hpc_train.pbs.jobs import Attributes, entries
 from tests.servers.pbs import RunningPbs, pbs
 from tests.submissions.waiting import wait_for
 
@@ -13,23 +12,13 @@ __all__ = ["pbs"]
 RECORDED = Path(__file__).parents[1] / "pbs" / "answers"
 
 
-def jobs(text: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = json.loads(text)["Jobs"]
-    return found
-
-
-def test_attributes_have_the_names_and_types_of_recorded_ones(pbs: RunningPbs) -> None:
-    answer = jobs((RECORDED / "qstat-xf-3.json").read_text())
-    recorded = {name: value for one in answer.values() for name, value in one.items()}
+def test_attributes_have_the_names_of_recorded_ones(pbs: RunningPbs) -> None:
+    recorded = entries((RECORDED / "qstat-xf.txt").read_text(), "Job Id: ")["3.r2h1"]
     words = (pbs.submit("exit 1", "-j", "oe", "-k", "doe"), pbs.submit("exit 9"))
 
-    def asked() -> dict[str, dict[str, Any]]:
-        return jobs(pbs.command("qstat", "-x", "-f", "-F", "json", *words).stdout)
+    def asked() -> Attributes:
+        return entries(pbs.command("qstat", "-x", "-f", *words).stdout, "Job Id: ")
 
     wait_for(lambda: [one["job_state"] for one in asked().values()] == ["F", "F"])
-    found = asked()
-    for one in found.values():
-        assert {name: type(value) for name, value in one.items()} == {
-            name: type(recorded[name]) for name in one
-        }
-    assert [one["Exit_status"] for one in found.values()] == [1, 9]
+    assert all(one.keys() <= recorded.keys() for one in asked().values())
+    assert [one["Exit_status"] for one in asked().values()] == ["1", "9"]

@@ -77,7 +77,7 @@ class FakeSlurm:
             if name.startswith(("SLURM_", "SBATCH_", "SQUEUE_", "HPCTRAIN_")):
                 monkeypatch.delenv(name)
         # A real Slurm is given time to finish what it may have begun.
-        monkeypatch.setattr("hpc_train.slurm.sbatch._UNDER_WAY_S", 0.0)
+        monkeypatch.setattr("hpc_train.runs.batch_executor._UNDER_WAY_S", 0.0)
         folder.mkdir()
         self.folder = folder
         (folder / "queue").touch()

@@ -75,7 +75,7 @@ def test_an_allocation_that_cannot_be_written(slurm: FakeSlurm, tmp_path: Path) 
 def test_after_a_silence_in_the_middle_the_rest_is_not_tried(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hpc_train.slurm.sbatch._PAUSES_S", ())
+    monkeypatch.setattr("hpc_train.runs.batch_executor._PAUSES_S", ())
     slurm.on("sbatch", f"[ $n = 1 ] || {{ echo '{BUSY}' >&2; exit 1; }}")
     made = runs(tmp_path, "p-r1", "q-r1", "s-r1")
     with pytest.raises(SubmitError, match="1 of 3 runs were submitted, then: sbatch was not") as e:
@@ -83,15 +83,6 @@ def test_after_a_silence_in_the_middle_the_rest_is_not_tried(
     assert e.value.transient
     assert [run.submission.exists() for run in made] == [True, True, False]
     assert [submission(run).answered for run in made[:2]] == [True, False]
-
-
-def test_the_advice_for_a_later_refusal_is_kept(slurm: FakeSlurm, tmp_path: Path) -> None:
-    refuse = "echo 'sbatch: error: Invalid qos specification' >&2; exit 1"
-    slurm.on("sbatch", f"[ $n = 1 ] || {{ {refuse}; }}")
-    with pytest.raises(SubmitError) as failure:
-        SLURM.submit(tmp_path, runs(tmp_path, "p-r1", "q-r1"), ExecutorOptions())
-    assert "--qos" in failure.value.hint
-    assert not failure.value.transient
 
 
 def test_each_cluster_is_asked_once(slurm: FakeSlurm, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint
 from hpc_train.runs.submission_file import owner
-from hpc_train.slurm.job_states import FIELD, RECORD, find, search
+from hpc_train.slurm.executor import SlurmExecutor
+from hpc_train.slurm.job_states import FIELD, RECORD, marked_jobs
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.slurm.made import runs, says, submission, submitted
 
@@ -26,20 +27,25 @@ def queue(slurm: FakeSlurm, *entries: tuple[str, str, str]) -> None:
 
 
 def one(*made: RunFolder) -> dict[str, JobReport]:
-    found = search(CLUSTER, {run: submission(run) for run in made})
+    found = SlurmExecutor().search(CLUSTER, {run: submission(run) for run in made})
     return {run.run_id: report for run, report in found.items()}
+
+
+def find(mark: str) -> tuple[tuple[str, ...], str]:
+    found = marked_jobs(CLUSTER, "me")
+    return found.with_mark(mark), found.failure
 
 
 def test_a_job_is_found_by_its_comment(slurm: FakeSlurm) -> None:
     queue(slurm, ("7", "PENDING", "(null)"), ("8", "RUNNING", "hpctrain:a"))
-    assert find(CLUSTER, "hpctrain:a", "me") == (("8",), "")
-    assert find(CLUSTER, "hpctrain:b", "me") == ((), "")
+    assert find("hpctrain:a") == (("8",), "")
+    assert find("hpctrain:b") == ((), "")
     assert option(slurm.calls("squeue")[0], "user") == "me"
 
 
 def test_an_array_is_found_as_a_whole(slurm: FakeSlurm) -> None:
     queue(slurm, ("12_[1-3]", "PENDING", "hpctrain:a"), ("12_0", "RUNNING", "hpctrain:a"))
-    assert find(CLUSTER, "hpctrain:a", "me") == (("12",), "")
+    assert find("hpctrain:a") == (("12",), "")
 
 
 def test_of_two_that_were_accepted_the_older_one_is_it(slurm: FakeSlurm, tmp_path: Path) -> None:
@@ -55,12 +61,12 @@ def test_of_two_that_were_accepted_the_older_one_is_it(slurm: FakeSlurm, tmp_pat
     )
     found = {name: report.job for name, report in one(one_run, many).items()}
     assert found == {"p-r1": "9", "q-r2": "11_2"}
-    assert find(CLUSTER, "hpctrain:a", "me")[0][0] == "9"
+    assert find("hpctrain:a")[0][0] == "9"
 
 
 def test_silence_is_told(slurm: FakeSlurm) -> None:
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
-    job, failure = find(CLUSTER, "hpctrain:a", "me")
+    job, failure = find("hpctrain:a")
     assert job == ()
     assert "Socket timed out" in failure
 
@@ -79,16 +85,11 @@ def test_elements_of_an_array_are_told_apart(slurm: FakeSlurm, tmp_path: Path) -
     assert len(slurm.calls("squeue")) == 1
 
 
-def test_nothing_to_search_asks_nobody(slurm: FakeSlurm, tmp_path: Path) -> None:
-    assert search(CLUSTER, {}) == {}
-    assert slurm.calls("squeue") == []
-
-
 @pytest.mark.parametrize(
     ("age_s", "state", "reason"),
     [
-        (60, JobState.UNKNOWN, "sbatch was called 6"),
-        (180, JobState.LOST, "Slurm never received it: sbatch was not answered"),
+        (100, JobState.UNKNOWN, "sbatch was called 10"),
+        (140, JobState.LOST, "Slurm never received it: sbatch was not answered"),
     ],
 )
 def test_without_a_job_its_age_decides(
@@ -124,19 +125,6 @@ def test_a_job_that_said_its_id_itself_is_asked_for(slurm: FakeSlurm, tmp_path: 
     slurm.on("sacct", "")
     report = one(run)["p-r1"]
     assert (report.state, report.job) == (JobState.LOST, "4711")
-
-
-@pytest.mark.parametrize(
-    ("age_s", "state"),
-    [(60.0, JobState.UNKNOWN), (100.0, JobState.UNKNOWN), (140.0, JobState.LOST)],
-)
-def test_an_sbatch_has_two_minutes(
-    slurm: FakeSlurm, tmp_path: Path, age_s: float, state: JobState
-) -> None:
-    """It tries again for a while when the controller is slow (man slurm.conf, MessageTimeout)."""
-    (run,) = runs(tmp_path, "p-r1")
-    submitted(run, "", comment="hpctrain:a", age_s=age_s)
-    assert one(run)["p-r1"].state is state
 
 
 def test_a_status_without_an_id_says_nothing_of_the_job(slurm: FakeSlurm, tmp_path: Path) -> None:

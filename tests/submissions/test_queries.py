@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
@@ -77,8 +76,11 @@ def test_slurm(tmp_path: Path, put: Fake, made: Made) -> None:
 
 def test_pbs(tmp_path: Path, put: Fake, made: Made) -> None:
     runs = made("pbs", lambda number: f"{number}.server")
-    jobs = {one.native_id: {"job_state": "R", "exec_host": "n1/0"} for one in runs.values()}
-    (tmp_path / "answer").write_text(json.dumps({"Jobs": jobs}))
+    texts = (
+        f"Job Id: {one.native_id}\n    job_state = R\n    exec_host = n1/0\n\n"
+        for one in runs.values()
+    )
+    (tmp_path / "answer").write_text("".join(texts))
     put("qstat", f"cat {tmp_path}/answer")
     assert states(query("pbs", runs)) == {JobState.RUNNING}
     assert calls(tmp_path) == ["qstat"]

@@ -14,12 +14,12 @@ import pytest
 from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.base.processes import run as call
 from hpc_train.hosts import local
+from hpc_train.runs import batch_executor
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.runs.run import JobState, Run, RunFolder
 from hpc_train.runs.run_queue import FOLDER, Queue, take
 from hpc_train.runs.run_states import Watch, cancel, runs_below
 from hpc_train.runs.submission_file import write
-from hpc_train.slurm import executor
 from hpc_train.slurm.job_states import FIELD, RECORD
 from hpc_train.submissions.submit import submit
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
@@ -301,7 +301,7 @@ def test_what_nobody_can_say_is_returned_and_not_cancelled(slurm: FakeSlurm) -> 
 def test_silence_does_not_say_that_a_job_has_ended(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "_MAX_QUERIES", 1)
+    monkeypatch.setattr(batch_executor, "_MAX_QUERIES", 1)
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
     with pytest.raises(SubmitError, match=r"scancel: 1001: Slurm does not answer: .*timed out"):
@@ -312,7 +312,7 @@ def test_silence_does_not_say_that_a_job_has_ended(
 def test_a_job_that_stays_in_the_queue_is_not_called_cancelled(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "_MAX_QUERIES", 1)
+    monkeypatch.setattr(batch_executor, "_MAX_QUERIES", 1)
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("scancel", "exit 0")
     with pytest.raises(SubmitError, match="scancel: 1001: still in the queue"):
