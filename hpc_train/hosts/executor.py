@@ -295,20 +295,23 @@ def _namesakes(answers: Mapping[str, Answer]) -> dict[str, Unusable]:
 
 
 def _other_versions(names: Sequence[str], plan: LaunchPlan) -> dict[str, Unusable]:
-    found = versions(names, asking(plan) or "")
+    """Return the hosts without the versions of programs that most have, the earliest of equals."""
+    program = (asking(plan) or "").encode()
+    answers = at_once(lambda name: call(name, "versions", given=program), names)
+    found = {
+        name: " and ".join(text for word, text in answer.lines if word == "version")
+        for name, answer in zip(names, answers, strict=True)
+    }
+    ((usual, _),) = Counter(filter(None, found.values())).most_common(1) or [("", 0)]
+    first = next((name for name, own in found.items() if own == usual), "")
     return {
         name: Unusable(
-            f"has {program} {own}, and {_first_with(found, program, usual)} has {usual}"
-            if own
-            else f"has no {program}, and {_first_with(found, program, usual)} has {usual}",
-            f"ssh {name}   to install {program} {usual} there",
+            f"has {own}, and {first} has {usual}" if own else f"has no {usual}, which {first} has",
+            f"ssh {name}   to install {usual} there",
         )
-        for name, (program, own, usual) in others(found).items()
+        for name, own in found.items()
+        if own != usual
     }
-
-
-def _first_with(found: Mapping[str, Mapping[str, str]], program: str, version: str) -> str:
-    return next(name for name, own in found.items() if own.get(program) == version)
 
 
 def _not_meeting(
@@ -349,29 +352,3 @@ def asking(plan: LaunchPlan) -> str | None:
     # The folder of the job is not copied yet; one with an environment in it may be there.
     folder = f"cd -- {shlex.quote(plan.workdir or '.')} 2>/dev/null"
     return "\n".join((folder, *modules, *plan.setup, *asked, ""))
-
-
-def versions(hosts: Sequence[str], program: str) -> dict[str, dict[str, str]]:
-    """Return the versions that each host prints, by the name of the program."""
-    answers = at_once(lambda name: call(name, "versions", given=program.encode()), hosts)
-    return {
-        host: dict(
-            text.split(" ", 1) for word, text in answer.lines if word == "version" and " " in text
-        )
-        for host, answer in zip(hosts, answers, strict=True)
-    }
-
-
-def others(found: dict[str, dict[str, str]]) -> dict[str, tuple[str, str, str]]:
-    """Return the hosts without a version that most have: the program, and both versions.
-
-    Of several such versions, it is that of the earliest host; a host without the program has "".
-    """
-    wrong = dict[str, tuple[str, str, str]]()
-    for program in dict.fromkeys(name for own in found.values() for name in own):
-        counts = Counter(own[program] for own in found.values() if program in own)
-        usual, _ = counts.most_common(1)[0]
-        for host, own in found.items():
-            if own.get(program) != usual:
-                wrong.setdefault(host, (program, own.get(program, ""), usual))
-    return wrong

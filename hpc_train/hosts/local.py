@@ -29,7 +29,7 @@ from hpc_train.runs.run_queue import (
     was_cancelled,
 )
 from hpc_train.runs.run_states import has_ended
-from hpc_train.runs.submission_file import mark, owner, status_of
+from hpc_train.runs.submission_file import mark, status_of
 
 GRACE_S = 10.0
 
@@ -96,19 +96,6 @@ def _open_machine_lock() -> int:
     return descriptor
 
 
-def _holder(lock: int) -> str:
-    """Return the process that holds a lock, as far as the kernel says it."""
-    inode = f":{os.fstat(lock).st_ino}"
-    with suppress(OSError, IndexError):
-        for line in Path("/proc/locks").read_text().splitlines():
-            words = line.split()
-            if words[1] == "FLOCK" and words[5].endswith(inode):
-                process = Path("/proc", words[4])
-                other = "" if process.stat().st_uid == os.geteuid() else "; rm ends that"
-                return f", which process {process.name} of {owner(process)} holds{other}"
-    return ""
-
-
 def run_one(run: RunFolder, queued: QueuedRuns, lock: int) -> None:
     """Run one run of a queue, with the lock of the machine.
 
@@ -118,7 +105,7 @@ def run_one(run: RunFolder, queued: QueuedRuns, lock: int) -> None:
     machine = _open_machine_lock()
     try:
         if not lock_now(machine):
-            say(run, f"it waits for the lock {_machine_lock()}{_holder(machine)}")
+            say(run, f"it waits for the lock {_machine_lock()}, which another run of yours holds")
             fcntl.flock(machine, fcntl.LOCK_EX)
             say(run, "")
         submission = wanted(run)

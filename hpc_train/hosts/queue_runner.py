@@ -19,17 +19,15 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.base.files import files_in, open_to_append, read_regular
+from hpc_train.base.files import files_in, open_to_append
 from hpc_train.base.processes import exchange
 from hpc_train.base.value import Value
 from hpc_train.hosts.run_on_hosts import (
     HostState,
-    Place,
     Taken,
     fault,
     folder_key,
     keep_waiting,
-    meeting_fault,
     merged,
     poll,
     report_of,
@@ -47,6 +45,7 @@ from hpc_train.hosts.transport import (
     write_hosts,
 )
 from hpc_train.plans.plan import LaunchPlan
+from hpc_train.runs.executor import working_files
 from hpc_train.runs.json_files import write_file
 from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.run_queue import QueuedRuns, plan_of, say, wanted, was_cancelled
@@ -115,9 +114,6 @@ def _start(run: RunFolder, plan: LaunchPlan, started: StartedHosts) -> str:
     """Copy the files and start the script on all hosts; return why it failed, if it did."""
     if plan.host_list is None:
         raise AssertionError("a plan without hosts")
-    places = [Place(host.name, host.address) for host in started.hosts]
-    if reason := meeting_fault(places, plan.rendezvous):
-        return reason
     copy = copy_of(run, plan, plan.host_list, run.path.parent.parent)
     answers = _copied(started, copy)
     if reason := faults(started.hosts, answers):
@@ -153,24 +149,23 @@ _SILENT_POLLS = 4
 _GIVE_UP_S = 600.0
 
 
-class _Silence(Value, frozen=True, kw_only=True):
-    """Since when a host has not answered [s, monotonic], and how often."""
-
-    since: float
-    polls: int
-
-
 def watch(run: RunFolder, started: StartedHosts, limit_s: int | None, poll_s: float) -> None:
     """Poll the hosts until the run has ended on all; see the module.
 
     Raises:
         StoreError, OSError: its end cannot be written.
     """
-    silences: dict[str, _Silence] = {}
+    silences: dict[str, tuple[float, int]] = {}
     give_up = None if limit_s is None else time.monotonic() + limit_s + _GIVE_UP_S
     while True:
         states = poll({run: started})[run]
-        silences = _silences(states, silences)
+        now = time.monotonic()
+        silences = {
+            state.name: (since, polls + 1)
+            for state in states
+            if state.silent
+            for since, polls in [silences.get(state.name, (now, 0))]
+        }
         if all(state.ended for state in states):
             return record_end(run, started, states, report_of(states))
         lost = _lost(started, states, silences, poll_s)
@@ -188,32 +183,25 @@ def watch(run: RunFolder, started: StartedHosts, limit_s: int | None, poll_s: fl
         time.sleep(min(poll_s, _MOST_PERIOD_S))
 
 
-def _silences(states: Sequence[HostState], before: dict[str, _Silence]) -> dict[str, _Silence]:
-    now = time.monotonic()
-    found = {}
-    for state in filter(lambda state: state.silent, states):
-        last = before.get(state.name, _Silence(since=now, polls=0))
-        found[state.name] = _Silence(since=last.since, polls=last.polls + 1)
-    return found
-
-
 def _lost(
     started: StartedHosts,
     states: Sequence[HostState],
-    silences: dict[str, _Silence],
+    silences: dict[str, tuple[float, int]],
     poll_s: float,
 ) -> JobReport | None:
     """Return the state of a run if one of its hosts is lost.
+
+    `silences` says since when a host has not answered [s, monotonic], and how often.
 
     That this machine does not reach a host says nothing of it, such as when a laptop sleeps; that
     the other hosts do not reach it either ends the run.
     """
     there = next((state.name for state in states if not state.silent), None)
     for host in started.hosts:
-        silence = silences.get(host.name)
-        if silence is None or silence.polls < _SILENT_POLLS or there is None:
+        since, polls = silences.get(host.name, (0.0, 0))
+        if polls < _SILENT_POLLS or there is None:
             continue
-        silent_s = time.monotonic() - silence.since
+        silent_s = time.monotonic() - since
         if silent_s < (_SILENT_POLLS - 1) * poll_s:
             continue
         answer = call(there, "reach", host.address)
@@ -239,7 +227,7 @@ class Copy(Value, frozen=True, kw_only=True):
     target: str
     shared: bool
     files: tuple[str, ...]
-    script: dict[str, bytes]
+    script: tuple[Path, ...]
 
 
 def copy_of(run: RunFolder, plan: LaunchPlan, hosts: HostList, results: Path) -> Copy:
@@ -254,13 +242,14 @@ def copy_of(run: RunFolder, plan: LaunchPlan, hosts: HostList, results: Path) ->
         target=f"{hosts.workdir}/work/{folder.name or 'root'}-{folder_key(folder)}",
         shared=hosts.shared,
         files=() if hosts.shared else tuple(files_to_copy(folder, results)),
-        script={path.name: read_regular(path) for path in (run.script, *run.beside)},
+        script=(run.script, *run.beside),
     )
 
 
 def put(host: StartedHost, copy: Copy) -> Answer:
     """Copy to one host; the answer has the line `folder`, or says what went wrong."""
-    answer = _unpack(host.name, host.folder, copy.script)
+    script = {path.name: path for path in copy.script}
+    answer = _by_tar(host.name, host.folder, script)
     if fault(answer):
         return answer
     if copy.shared:
@@ -269,7 +258,9 @@ def put(host: StartedHost, copy: Copy) -> Answer:
     target = made.get("folder")
     if target is None or fault(made):
         return made
-    sent = _by_rsync(host.name, target, copy) or _by_tar(host.name, target, copy)
+    sent = _by_rsync(host.name, target, copy) or _by_tar(
+        host.name, target, {name: copy.folder / name for name in copy.files}
+    )
     if fault(sent):
         return sent
     names = b"".join(os.fsencode(name) + b"\0" for name in copy.files)
@@ -297,22 +288,12 @@ def _by_rsync(host: str, target: str, copy: Copy) -> Answer | None:
     return Answer(lines=(("fault", f"{target}: rsync: {said}"),))
 
 
-def _by_tar(host: str, target: str, copy: Copy) -> Answer:
+def _by_tar(host: str, target: str, files: Mapping[str, Path]) -> Answer:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
-        for name in copy.files:
-            archive.add(copy.folder / name, name, recursive=False)
+        for name, path in files.items():
+            archive.add(path, name, recursive=False)
     return call(host, "unpack", target, given=stream.getvalue(), within_s=_PATIENCE_S)
-
-
-def _unpack(host: str, target: str, files: Mapping[str, bytes]) -> Answer:
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as archive:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(content), 0o644
-            archive.addfile(entry, io.BytesIO(content))
-    return call(host, "unpack", target, given=stream.getvalue())
 
 
 def faults(hosts: Sequence[StartedHost], answers: Sequence[Answer]) -> str:
@@ -352,11 +333,6 @@ def record_end(
 
 
 MOST_MIB = 1024
-_GIT_S = 60.0
-_LEFT_OUT = {
-    *(".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules"),
-    *(".mypy_cache", ".ruff_cache", ".pytest_cache"),
-}
 
 
 def files_to_copy(folder: Path, results: Path) -> list[str]:
@@ -365,42 +341,14 @@ def files_to_copy(folder: Path, results: Path) -> list[str]:
     Raises:
         SubmitError: together they are larger than a host should get for each run.
     """
-    folder, results = folder.resolve(), results.resolve()
-    listed = _of_git(folder)
-    names = sorted(_walk(folder) if listed is None else listed)
-    paths = {name: folder / name for name in names}
-    kept = [name for name, path in paths.items() if _is_file(path) and not _below(path, results)]
-    size = sum(paths[name].lstat().st_size for name in kept)
+    names = working_files(folder, results)
+    size = sum((folder / name).lstat().st_size for name in names)
     if size > MOST_MIB << 20:
         raise SubmitError(
             f"{folder}: {size >> 20} MiB of files, but at most {MOST_MIB} MiB are copied to a host",
             "list data and checkpoints in .gitignore, or state a smaller workdir in the job",
         )
-    return kept
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_symlink() or path.is_file()
-
-
-def _below(path: Path, folder: Path) -> bool:
-    return folder in path.parents
-
-
-def _of_git(folder: Path) -> list[str] | None:
-    """Return the files that git tracks or would add; None outside a repository."""
-    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    done = exchange(("git", "-C", str(folder), *words), b"", _GIT_S)
-    if done.returncode != 0:
-        return None
-    return [os.fsdecode(name) for name in dict.fromkeys(done.stdout.split(b"\0")) if name]
-
-
-def _walk(folder: Path) -> Iterator[str]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in _LEFT_OUT]
-        for name in names:
-            yield os.path.relpath(f"{place}/{name}", folder)
+    return names
 
 
 _FETCH_S = 300.0
@@ -417,20 +365,14 @@ def fetch(run: RunFolder, started: StartedHosts) -> bool:
     Raises:
         OSError: a log cannot be written here.
     """
-    names = {host.name: rank for rank, host in enumerate(started.hosts)}
-
-    def ask(host: StartedHost) -> Answer:
-        sizes = sizes_there(run, host, names[host.name])
-        words = (word for pair in sizes.items() for word in pair)
-        return call(host.name, "logs", host.folder, *map(str, words), within_s=_FETCH_S)
-
     grown = False
-    for host, answer in zip(started.hosts, started.each(ask), strict=True):
+    answers = _call_with_sizes("logs", run, started, _FETCH_S)
+    for host, answer in zip(started.hosts, answers, strict=True):
         if fault(answer):
             continue
         for name, content in parts(answer.body):
             grown = True
-            path = file_here(run, name, host, names[host.name])
+            path = run.logs / (_job_log(host, started) if name == "job.out" else name)
             path.parent.mkdir(exist_ok=True)
             with open_to_append(path) as log:
                 log.write(content)
@@ -439,14 +381,7 @@ def fetch(run: RunFolder, started: StartedHosts) -> bool:
 
 def clear(run: RunFolder, started: StartedHosts) -> None:
     """Remove from the hosts what is fetched to its end; a host that does not answer keeps it."""
-    names = {host.name: rank for rank, host in enumerate(started.hosts)}
-
-    def ask(host: StartedHost) -> Answer:
-        sizes = sizes_there(run, host, names[host.name])
-        words = (word for pair in sizes.items() for word in pair)
-        return call(host.name, "clear", host.folder, *map(str, words))
-
-    started.each(ask)
+    _call_with_sizes("clear", run, started)
 
 
 def fetch_all(run: RunFolder, started: StartedHosts) -> None:
@@ -456,24 +391,28 @@ def fetch_all(run: RunFolder, started: StartedHosts) -> None:
             return
 
 
-def sizes_there(run: RunFolder, host: StartedHost, rank: int) -> dict[str, int]:
-    """Return what is there of each log of a host, by its name on the host."""
-    sizes = {}
-    for path in files_in(run.logs, "*.out"):
-        with suppress(FileNotFoundError):
-            sizes[_name_there(path, host, rank)] = path.stat().st_size
-    return {name: size for name, size in sizes.items() if name}
+def _call_with_sizes(
+    verb: str, run: RunFolder, started: StartedHosts, within_s: float = 0
+) -> list[Answer]:
+    """Call each host with what is here of each of its logs, by its name on the host."""
+
+    def ask(host: StartedHost) -> Answer:
+        words: list[str] = []
+        own = _job_log(host, started)
+        for path in files_in(run.logs, "*.out"):
+            with suppress(FileNotFoundError):
+                if path.name == own:
+                    words += ["job.out", str(path.stat().st_size)]
+                elif path.name != "job.out":
+                    words += [path.name, str(path.stat().st_size)]
+        return call(host.name, verb, host.folder, *words, within_s=within_s)
+
+    return started.each(ask)
 
 
-def file_here(run: RunFolder, name: str, host: StartedHost, rank: int) -> Path:
-    """Return where a log of a host is kept here."""
-    return run.logs / (f"job-{host.name}.out" if rank and name == "job.out" else name)
-
-
-def _name_there(path: Path, host: StartedHost, rank: int) -> str:
-    if rank and path.name == "job.out":
-        return ""
-    return "job.out" if path.name == f"job-{host.name}.out" else path.name
+def _job_log(host: StartedHost, started: StartedHosts) -> str:
+    """Return the name here of the log `job.out` of a host."""
+    return "job.out" if host == started.hosts[0] else f"job-{host.name}.out"
 
 
 def parts(body: bytes) -> Iterator[tuple[str, bytes]]:

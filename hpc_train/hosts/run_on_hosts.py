@@ -32,54 +32,32 @@ class Taken(NamedTuple):
     lasting: bool = False
 
 
-class _Lock(NamedTuple):
-    """The lock of one host, with a free port; or why it was not taken."""
-
-    host: StartedHost | None
-    port: str = ""
-    reason: str = ""
-    lasting: bool = False
-
-
 def take_hosts(run: RunFolder, plan: LaunchPlan, candidates: Sequence[Host]) -> Taken:
     """Take the locks of as many hosts as the plan has nodes, in the order of `candidates`.
 
     If there are not enough, those that were taken are released, so that two runs that need several
     hosts do not wait for each other.
     """
-    wanted = plan.topology.nodes
+    wanted, ports = plan.topology.nodes, plan.rendezvous
     taken: list[StartedHost] = []
     port, reasons, left = "", [], len(candidates)
     for host in candidates:
         if len(taken) == wanted:
             break
-        lock = _take(host, run, plan)
-        if lock.host is None:
-            reasons.append(f"{host.name} {lock.reason}")
-            left -= lock.lasting
-        else:
-            port = port or lock.port
-            taken.append(lock.host)
+        numbers = map(str, (ports.port, ports.ports, plan.topology.gpus_per_node))
+        answer = call(host.name, "take", folder_on(host, run, plan), run.run_id, *numbers)
+        if reason := fault(answer):
+            reasons.append(f"{host.name} {reason}")
+            # A user ends, a host comes back; a folder that cannot be made stays so.
+            left -= answer.get("fault") is not None
+            continue
+        port = port or answer.get("port") or ""
+        folder, boot = answer.get("folder") or "", answer.get("boot") or ""
+        taken.append(StartedHost(name=host.name, address=host.reached, folder=folder, boot=boot))
     if len(taken) == wanted:
         return Taken(StartedHosts(hosts=tuple(taken), port=port))
     release(StartedHosts(hosts=tuple(taken)))
     return Taken(None, "; ".join(reasons), lasting=left < wanted)
-
-
-def _take(host: Host, run: RunFolder, plan: LaunchPlan) -> _Lock:
-    ports = (str(plan.rendezvous.port), str(plan.rendezvous.ports))
-    words = (folder_on(host, run, plan), run.run_id, *ports, str(plan.topology.gpus_per_node))
-    answer = call(host.name, "take", *words)
-    if reason := fault(answer):
-        # A user ends, a host comes back; a folder that cannot be made stays so.
-        return _Lock(None, reason=reason, lasting=answer.get("fault") is not None)
-    started = StartedHost(
-        name=host.name,
-        address=host.reached,
-        folder=answer.get("folder") or "",
-        boot=answer.get("boot") or "",
-    )
-    return _Lock(started, answer.get("port") or "")
 
 
 def folder_on(host: Host, run: RunFolder, plan: LaunchPlan) -> str:
@@ -342,13 +320,6 @@ class Gap(NamedTuple):
         if host == self.of:
             return f"cannot connect to {self.place} of {self.to}"
         return f"is not reached by {self.of} at {self.place}"
-
-
-def meeting_fault(hosts: Sequence[Place], ports: Rendezvous) -> str:
-    """Return which hosts cannot connect to which; empty if all can."""
-    found = gaps(hosts, ports)
-    said = "; ".join(f"{gap.of} {gap.said_of(gap.of)}" for gap in found)
-    return f"{said}; {ADVICE}" if found else ""
 
 
 def apart(hosts: Sequence[Place], found: Sequence[Gap]) -> dict[str, str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from hpc_train.base.errors import SubmitError
+from hpc_train.base.processes import exchange
 from hpc_train.base.value import Value
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.run import JobReport, RunFolder, Script, SlurmEndpoint, Submission
@@ -105,3 +107,38 @@ def check_queue_limit(jobs: int, most: int | None, hint: str) -> None:
     """
     if most is not None and jobs > most:
         raise SubmitError(f"{jobs} jobs, but the site allows {most} in the queue at once", hint)
+
+
+# Neither sources nor needed where a job runs.
+_LEFT_OUT = {
+    *(".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules"),
+    *(".mypy_cache", ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints"),
+}
+_GIT_S = 60.0
+
+
+def working_files(folder: Path, results: Path) -> list[str]:
+    """Return the files of a working folder, relative to it, without those below `results`.
+
+    In a repository, they are those that git tracks or would add; elsewhere all but environments.
+    """
+    folder, results = folder.resolve(), results.resolve()
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    done = exchange(("git", "-C", str(folder), *words), b"", _GIT_S)
+    if done.returncode == 0:
+        names = {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
+    else:
+        names = set()
+        for place, folders, files in os.walk(folder):
+            folders[:] = [
+                name
+                for name in folders
+                if name not in _LEFT_OUT and not Path(place, name, "pyvenv.cfg").exists()
+            ]
+            names.update(os.path.relpath(f"{place}/{name}", folder) for name in files)
+    paths = {name: folder / name for name in sorted(names)}
+    return [
+        name
+        for name, path in paths.items()
+        if (path.is_symlink() or path.is_file()) and results not in path.parents
+    ]

@@ -17,13 +17,13 @@ from hpc_train.base.value import Value
 from hpc_train.sagemaker.aws_client import (
     account_of_shell,
     aws_errors,
+    bucket_name,
     check_credentials,
     client,
     code_of,
     credentials_from,
     explain,
     region_of,
-    unknown_region,
 )
 from hpc_train.sites.profile import SourcedSite
 
@@ -65,18 +65,14 @@ def check_owner(site: SourcedSite) -> None:
     """Compare the account of the role with that of the credentials, if AWS says it at once.
 
     Raises:
-        SiteProfileError: AWS starts jobs only with roles of the account; or there is no such
-            region.
+        SiteProfileError: AWS starts jobs only with roles of the account.
     """
-    region = region_of(site)
     try:
-        account = account_of_shell(region)
+        account = account_of_shell(region_of(site))
     except aws_errors() as failure:
         if code_of(failure) not in ("", "AccessDenied"):
             raise explain(failure, site) from None
         # A network without STS; the request itself tells.
-        if not code_of(failure):
-            _check_region(region, site)
         return
     section = site.value.sagemaker
     owner = section.role.split(":")[4] if section else account
@@ -85,16 +81,6 @@ def check_owner(site: SourcedSite) -> None:
             f"{site.near('sagemaker.role')}: sagemaker.role is one of the account {owner}, and the "
             f"credentials of this shell are those of {account}; AWS passes no role on to another",
             f"a role of {account}, or other credentials: AWS_PROFILE names a profile",
-        )
-
-
-def _check_region(region: str, site: SourcedSite) -> None:
-    """Refuse a region that does not answer and that boto3 does not know, such as a misspelt one."""
-    if unknown := unknown_region(region):
-        raise SiteProfileError(
-            f"{site.near('sagemaker.region')}: sagemaker.region: nothing answers in {region}, "
-            f"{unknown}",
-            "if AWS has opened it since: pip install --upgrade boto3",
         )
 
 
@@ -122,7 +108,7 @@ def _rows(site: SourcedSite | None) -> Iterator[tuple[str, str]]:
 
 
 def _bucket(site: SourcedSite, region: str, uri: str) -> str:
-    name = uri.removeprefix("s3://").partition("/")[0]
+    name = bucket_name(uri)
     try:
         client("s3", region, attempts=1).head_bucket(Bucket=name)
     except aws_errors() as failure:

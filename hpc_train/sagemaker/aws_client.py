@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from hpc_train.base.errors import HpcTrainError, PlanError, SiteProfileError, SubmitError, nearest
+from hpc_train.base.errors import HpcTrainError, PlanError, SiteProfileError, SubmitError
 from hpc_train.base.extras import need
 from hpc_train.sites.profile import SourcedSite
 
@@ -117,18 +117,6 @@ def region_of_shell() -> str | None:
     return str(found) if found else None
 
 
-def unknown_region(region: str) -> str:
-    """Return the words for a region that boto3 does not know, with the nearest; else empty."""
-    # Those of China and of the US government are other partitions.
-    partitions = session().get_available_partitions()
-    known = [
-        name
-        for partition in partitions
-        for name in session().get_available_regions("sagemaker", partition)
-    ]
-    return "" if region in known else f"which boto3 does not know{nearest(region, known)}"
-
-
 def session() -> Any:
     """Return one session for all clients: each would log in, or request a code, again."""
     shell = {name: text for name, text in os.environ.items() if name.startswith("AWS_")}
@@ -202,9 +190,32 @@ def explain(failure: Exception, site: SourcedSite | None, where: str = "") -> Hp
     if code in _THROTTLED:
         hint = "try again in a minute; other programs of the account call it, too"
         return SubmitError(f"AWS refuses so many calls: {text}", hint)
-    return _of_profile(code, text, site, str(getattr(failure, "operation_name", ""))) or _of_job(
-        code, text, f"{where}: " if where else ""
-    )
+    section = site.value.sagemaker if site else None
+    call = str(getattr(failure, "operation_name", ""))
+    found = None
+    if call.startswith("AssumeRole"):
+        found = ("sagemaker", f"AWS refuses the credentials: {call}: {text}", LOGIN)
+    elif code in _BAD_KEYS:
+        found = ("sagemaker", f"AWS refuses the credentials: {text}", LOGIN)
+    elif code == "NoSuchBucket":
+        bucket = bucket_name(section.bucket) if section else "BUCKET"
+        found = ("sagemaker.bucket", f"sagemaker.bucket: {text}", f"aws s3 mb s3://{bucket}")
+    elif _ROLE.search(text):
+        role = section.role.rpartition("/")[2] if section else "ROLE"
+        hint = f"aws iam get-role --role-name {role}   shows whether it exists and whom it trusts, "
+        hint += "which has to be sagemaker.amazonaws.com; you need iam:PassRole for it"
+        found = ("sagemaker.role", f"sagemaker.role: {text}", hint)
+    elif "AccessDenied" in code:
+        hint = f"the account's administrator adds the permission of {call or 'this call'}"
+        found = ("sagemaker", f"AWS denies {call or 'it'}: {text}", hint)
+    if found is not None:
+        key, message, hint = found
+        return SiteProfileError(f"{place_of(site, key)}{message}", hint)
+    place = f"{where}: " if where else ""
+    if code == "ResourceLimitExceeded":
+        hint = "fewer nodes or another --partition; Service Quotas of SageMaker raises the limit"
+        return PlanError(f"{place}the quota of the account: {text}", hint)
+    return PlanError(f"{place}AWS refuses it: {text}", "hpctrain render FILE shows the request")
 
 
 def _without_answer(failure: Exception, text: str, site: SourcedSite | None) -> HpcTrainError:
@@ -214,53 +225,17 @@ def _without_answer(failure: Exception, text: str, site: SourcedSite | None) -> 
     if not isinstance(failure, (ConnectionError, HTTPClientError, IncompleteReadError)):
         place = place_of(site, "sagemaker")
         return SiteProfileError(f"{place}the configuration of AWS in this shell: {text}", LOGIN)
-    return SubmitError(f"AWS does not answer: {text}", _try_again(site), transient=True)
-
-
-def _try_again(site: SourcedSite | None) -> str:
-    """Return the hint, with the region that was asked, and a known one if it may be misspelt."""
     section = site.value.sagemaker if site else None
     stated = section.region if section else None
-    region = stated or region_of_shell()
-    if not region:
-        return "try again"
     place = site.near("sagemaker.region") if site and stated else "this shell"
-    unknown = unknown_region(region)
-    return f"try again; {place} names the region {region}{unknown and f', {unknown}'}"
+    region = stated or region_of_shell()
+    hint = f"try again; {place} names the region {region}" if region else "try again"
+    return SubmitError(f"AWS does not answer: {text}", hint, transient=True)
 
 
-def _of_profile(code: str, text: str, site: SourcedSite | None, call: str) -> HpcTrainError | None:
-    """Return the error for what the profile or the shell has to change."""
-
-    section = site.value.sagemaker if site else None
-    if code in _BAD_KEYS or call.startswith("AssumeRole"):
-        said = f"{call}: {text}" if call.startswith("AssumeRole") else text
-        return SiteProfileError(
-            f"{place_of(site, 'sagemaker')}AWS refuses the credentials: {said}", LOGIN
-        )
-    if code == "NoSuchBucket":
-        bucket = section.bucket.removeprefix("s3://").partition("/")[0] if section else "BUCKET"
-        place = place_of(site, "sagemaker.bucket")
-        return SiteProfileError(f"{place}sagemaker.bucket: {text}", f"aws s3 mb s3://{bucket}")
-    if _ROLE.search(text):
-        role = section.role.rpartition("/")[2] if section else "ROLE"
-        hint = f"aws iam get-role --role-name {role}   shows whether it exists and whom it trusts, "
-        hint += "which has to be sagemaker.amazonaws.com; you need iam:PassRole for it"
-        return SiteProfileError(f"{place_of(site, 'sagemaker.role')}sagemaker.role: {text}", hint)
-    if "AccessDenied" in code:
-        hint = f"the account's administrator adds the permission of {call or 'this call'}"
-        return SiteProfileError(
-            f"{place_of(site, 'sagemaker')}AWS denies {call or 'it'}: {text}", hint
-        )
-    return None
-
-
-def _of_job(code: str, text: str, place: str) -> HpcTrainError:
-    """Return the error for a job that the account or the service does not accept."""
-    if code == "ResourceLimitExceeded":
-        hint = "fewer nodes or another --partition; Service Quotas of SageMaker raises the limit"
-        return PlanError(f"{place}the quota of the account: {text}", hint)
-    return PlanError(f"{place}AWS refuses it: {text}", "hpctrain render FILE shows the request")
+def bucket_name(uri: str) -> str:
+    """Return the name of a bucket in `s3://NAME/FOLDER`."""
+    return uri.removeprefix("s3://").partition("/")[0]
 
 
 def place_of(site: SourcedSite | None, key: str) -> str:

@@ -11,7 +11,6 @@ import gzip
 import hashlib
 import io
 import logging
-import os
 import re
 import tarfile
 import uuid
@@ -20,11 +19,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from hpc_train.base.errors import HpcTrainError, PlanError, StoreError, SubmitError
+from hpc_train.base.errors import PlanError, StoreError, SubmitError
 from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.runs.executor import ExecutorOptions
+from hpc_train.runs.batch_executor import submit_each
+from hpc_train.runs.executor import ExecutorOptions, working_files
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.run import RESUMES_FROM, RETRY_OF, Manifest, RunFolder, Submission
 from hpc_train.runs.submission_file import write
@@ -81,15 +81,7 @@ def submit_jobs(
         site=site, region=region, jobs=client("sagemaker", region), files=client("s3", region)
     )
     uploaded: set[str] = set()
-    for number, job in enumerate(jobs):
-        try:
-            _submit(aws, job, options, uploaded)
-        except HpcTrainError as failure:
-            if number:
-                failure.message = (
-                    f"{number} of {len(jobs)} runs were submitted, then: {failure.message}"
-                )
-            raise
+    submit_each(len(jobs), jobs, lambda job: _submit(aws, job, options, uploaded))
 
 
 def _job(run: RunFolder, site: SourcedSite, results: Path, known: dict[Path, CodeArchive]) -> _Job:
@@ -103,14 +95,11 @@ def _job(run: RunFolder, site: SourcedSite, results: Path, known: dict[Path, Cod
     if RETRY_OF in manifest.provenance and manifest.study is None and not kept:
         text = "%s starts anew: without sagemaker.spot, its earlier job kept no checkpoints"
         logging.getLogger(__name__).warning(text, run.run_id)
-    return _Job(run=run, mark=digits, request=request, code=code, where=_place(plan))
+    where = plan.settings["command"].origin
+    return _Job(run=run, mark=digits, request=request, code=code, where=where)
 
 
-def _place(plan: LaunchPlan) -> str:
-    return plan.settings["command"].origin
-
-
-def _submit(aws: _Aws, job: _Job, options: ExecutorOptions, uploaded: set[str]) -> None:
+def _submit(aws: _Aws, job: _Job, options: ExecutorOptions, uploaded: set[str]) -> int:
     """Upload the files, record the request, and send it."""
     try:
         _upload(aws, job, uploaded)
@@ -121,6 +110,7 @@ def _submit(aws: _Aws, job: _Job, options: ExecutorOptions, uploaded: set[str]) 
         aws.jobs.create_training_job(**job.request)
     except aws_errors() as failure:
         _refused(aws, job, failure)
+    return 1
 
 
 def _upload(aws: _Aws, job: _Job, uploaded: set[str]) -> None:
@@ -180,10 +170,6 @@ def _is_own(aws: _Aws, job: _Job) -> bool:
     return {"Key": MARK, "Value": job.mark} in tags
 
 
-# Neither sources nor needed in the image.
-_LEFT_OUT = frozenset(
-    {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints"}
-)
 MOST_BYTES = 100 << 20
 
 
@@ -195,7 +181,7 @@ class CodeArchive(Value, frozen=True, kw_only=True):
 
 
 def pack(folder: Path, results: Path) -> CodeArchive:
-    """Archive a folder, without results, versions and environments; links are followed.
+    """Archive the files of a working folder; links are followed.
 
     Raises:
         StoreError: a file cannot be read, or the files have more than 100 MiB.
@@ -206,45 +192,33 @@ def pack(folder: Path, results: Path) -> CodeArchive:
         gzip.GzipFile(fileobj=output, mode="wb", mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w") as archive,
     ):
-        for path in _files(folder, results.resolve()):
-            total += _add(archive, path, path.relative_to(folder))
+        for name in working_files(folder, results):
+            total += _add(archive, folder / name, name) if (folder / name).is_file() else 0
             if total > MOST_BYTES:
                 raise StoreError(
                     f"{folder}: the code has more than {MOST_BYTES >> 20} MiB, the last file is "
-                    f"{path.relative_to(folder)}",
+                    f"{name}",
                     "submit from the folder of the program, and name data in sagemaker.inputs",
                 )
     content = output.getvalue()
     return CodeArchive(content=content, digest=hashlib.sha256(content).hexdigest()[:16])
 
 
-def _files(folder: Path, results: Path) -> Iterator[Path]:
-    for place, names, files in os.walk(folder):
-        here = Path(place)
-        names[:] = sorted(
-            name
-            for name in names
-            if name not in _LEFT_OUT
-            and not (here / name / "pyvenv.cfg").exists()
-            and (here / name).resolve() != results
-        )
-        yield from (path for name in sorted(files) if (path := here / name).is_file())
-
-
-def _add(archive: tarfile.TarFile, path: Path, name: Path) -> int:
+def _add(archive: tarfile.TarFile, path: Path, name: str) -> int:
     """Add a file without owner and time; return its size [bytes]."""
     try:
         content = path.read_bytes()
         mode = path.stat().st_mode
     except OSError as failure:
         raise StoreError(f"{path}: cannot be read: {failure.strerror}", "chmod u+r") from None
-    entry = tarfile.TarInfo(name.as_posix())
+    entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(content), 0o755 if mode & 0o100 else 0o644
     archive.addfile(entry, io.BytesIO(content))
     return len(content)
 
 
 _MOST_NAMES = 5
+_UNITS = {"string": " characters", "list": " items", "map": " entries"}
 _OPERATION = "CreateTrainingJob"
 # Field -> the setting that it is made from; others come from the profile or from rules.
 _SETTINGS = {
@@ -266,7 +240,7 @@ def check_limits(request: dict[str, Any], plan: LaunchPlan) -> None:
 
     model = botocore.session.get_session().get_service_model("sagemaker")
     shape = model.operation_model(_OPERATION).input_shape
-    for field, problem in _violations(request, shape):
+    for field, problem in _violations(request, shape, ""):
         setting = plan.settings.get(_SETTINGS.get(field, "command"), plan.settings["command"])
         raise PlanError(
             f"{setting.origin}: {_OPERATION}: {field}: {problem}",
@@ -274,53 +248,26 @@ def check_limits(request: dict[str, Any], plan: LaunchPlan) -> None:
         )
 
 
-def _violations(value: Any, shape: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path of each wrong value, and the reason."""
-    kind = shape.type_name
-    if kind == "structure":
-        yield from _structure(value, shape, place)
-    elif kind == "list":
-        yield from _size(len(value), shape.metadata, place, "items")
+def _violations(value: Any, shape: Any, place: str) -> Iterator[tuple[str, str]]:
+    """Yield the path of each wrong value, and the reason; the fields are right."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            inner = shape.members[key] if shape.type_name == "structure" else shape.value
+            yield from _violations(part, inner, f"{place}.{key}" if place else key)
+    elif isinstance(value, list):
         for index, part in enumerate(value):
             yield from _violations(part, shape.member, f"{place}.{index}")
-    elif kind == "map":
-        yield from _size(len(value), shape.metadata, place, "entries")
-        for key, part in value.items():
-            yield from _violations(part, shape.value, f"{place}.{key}")
-    elif kind == "string":
-        yield from _text(value, shape.metadata, place)
-    elif kind in ("integer", "long"):
-        yield from _size(value, shape.metadata, place, "")
-
-
-def _structure(value: dict[str, Any], shape: Any, place: str) -> Iterator[tuple[str, str]]:
-    at = f"{place}." if place else ""
-    for key, part in value.items():
-        if key not in shape.members:
-            near = get_close_matches(key, shape.members, n=1)
-            yield f"{at}{key}", f"is no field{f'; did you mean {near[0]}?' if near else ''}"
-        else:
-            yield from _violations(part, shape.members[key], f"{at}{key}")
-    for key in sorted(set(shape.required_members) - set(value)):
-        yield f"{at}{key}", "is missing"
-
-
-def _size(size: int, limits: dict[str, Any], place: str, what: str) -> Iterator[tuple[str, str]]:
-    unit = f" {what}" if what else ""
+    limits, names = shape.metadata, shape.metadata.get("enum")
+    if names and value not in names:
+        near = get_close_matches(value, names, n=_MOST_NAMES) or names[:_MOST_NAMES]
+        yield place, f"{value!r} is not one of {len(names)} names; near: {', '.join(near)}"
+    size = value if isinstance(value, int) else len(value)
+    unit = _UNITS.get(shape.type_name, "")
     if size > limits.get("max", size):
         yield place, f"{size}{unit}, at most {limits['max']}"
     if size < limits.get("min", size):
         yield place, f"{size}{unit}, at least {limits['min']}"
-
-
-def _text(text: str, limits: dict[str, Any], place: str) -> Iterator[tuple[str, str]]:
-    names = limits.get("enum")
-    if names and text not in names:
-        near = get_close_matches(text, names, n=_MOST_NAMES) or names[:_MOST_NAMES]
-        yield place, f"{text!r} is not one of {len(names)} names; near: {', '.join(near)}"
-        return
-    yield from _size(len(text), limits, place, "characters")
     pattern = limits.get("pattern")
     # Patterns of AWS: not all are valid for Python, such as `\\p{L}`.
-    if pattern and "\\p{" not in pattern and not re.fullmatch(pattern, text, re.DOTALL):
-        yield place, f"{text!r} does not match {pattern}"
+    if pattern and "\\p{" not in pattern and not re.fullmatch(pattern, value, re.DOTALL):
+        yield place, f"{value!r} does not match {pattern}"

@@ -130,19 +130,14 @@ def _ends(text: str) -> dict[str, str]:
     return {job: why for job, (_, why) in ends.items()}
 
 
-_LIMIT = re.compile(
-    r"(?P<whose>Assoc|QOS|)(?P<kind>Grp|Max|Min)(?P<what>[A-Z][A-Za-z]*?)"
-    r"(?P<minutes>RunMinutes|Minutes|)(?P<per>Per[A-Z][a-z]+|)(?:Limit|NotSatisfied|)"
-)
-_WHOSE = {"Assoc": "its account", "QOS": "its QOS", "": "its account"}
+_LIMIT = re.compile(r"(?P<whose>Assoc|QOS|)(?P<kind>Grp|Max|Min)[A-Z]\w{1,60}")
 
 
 class _File(Value, frozen=True, kw_only=True):
-    """`slurm_reasons.yaml`: code -> sentence; the word for a resource in a code -> the resource."""
+    """`slurm_reasons.yaml`: code -> sentence."""
 
     schema: Literal[1]
     reasons: dict[str, str]
-    resources: dict[str, str]
 
 
 @cache
@@ -166,7 +161,16 @@ def sentence(reason: str) -> str:
     if name in known:
         return f"{known[name]} ({tail})" if tail else known[name]
     limit = _LIMIT.fullmatch(code)
-    return _limit(limit) if limit else f"Slurm's reason: {code}"
+    return _limit(limit, code) if limit else f"Slurm's reason: {code}"
+
+
+def _limit(limit: re.Match[str], code: str) -> str:
+    owner = "its QOS" if limit["whose"] == "QOS" else "its account"
+    if limit["kind"] == "Min":
+        return f"it requests less than the minimum of {owner} ({code}); request more"
+    if "PerJob" in code or "PerNode" in code:
+        return f"it requests more than {owner} allows for one job ({code}); request less"
+    return f"a limit of {owner} is reached ({code}); it starts when others end"
 
 
 def _split(code: str) -> tuple[str, str]:
@@ -176,22 +180,6 @@ def _split(code: str) -> tuple[str, str]:
         return code, ""
     tail = code[mark.end() :].strip(" _")
     return code[: mark.start()], "" if tail.endswith(":") else tail
-
-
-def _limit(limit: re.Match[str]) -> str:
-    owner, kind, per = _WHOSE[limit["whose"]], limit["kind"], limit["per"]
-    what = _file().resources.get(limit["what"], limit["what"].lower())
-    if limit["minutes"]:
-        what = f"minutes of {what}"
-    if kind == "Min":
-        return f"it requests less than the minimum of {owner} ({what}); request more"
-    if per in ("PerJob", "PerNode"):
-        one = per.removeprefix("Per").lower()
-        return f"it requests more than {owner} allows for one {one} ({what}); request less"
-    if limit["minutes"] == "Minutes" or limit["what"] == "Wall":
-        return f"{owner} has used up its budget ({what})"
-    jobs = f"the user's jobs in {owner}" if per == "PerUser" else f"the jobs of {owner}"
-    return f"{jobs} have reached a limit ({what}); it starts when others end"
 
 
 # A job's name and comment may contain any text, even line ends, but hardly these two characters.
@@ -252,36 +240,43 @@ def squeue(cluster: SlurmEndpoint, jobs: Collection[str], user: str | None = Non
     return QueueAnswer(entries=entries if user is not None else wanted(entries, jobs))
 
 
+def _rows(text: str, end: str, command: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Yield the ids and seven fields of each record; a malformed one is left out with a warning."""
+    for record in text.split(end):
+        fields = record.lstrip("\n").split(FIELD, 6)
+        # For several clusters, squeue prints a line with the name of each before its jobs.
+        fields[0] = fields[0].rpartition("\n")[2]
+        try:
+            ids = job_ids(fields[0]) if len(fields) == 7 else ()
+            malformed = len(fields) != 7
+        except ValueError:
+            ids, malformed = (), True
+        if not malformed:
+            yield ids, fields
+        elif record.strip() and not record.lstrip().startswith("CLUSTER: "):
+            logging.getLogger(__name__).warning("unexpected record of %s: %r", command, record)
+
+
 def parse_queue(text: str) -> tuple[QueueEntry, ...]:
     """Parse the output of squeue; a malformed record is skipped with a warning."""
     entries: list[QueueEntry] = []
-    for record in text.split(RECORD):
-        # For several clusters, squeue prints a line with the name of each before its jobs.
-        fields = record.lstrip("\n").split(FIELD, 6)
-        try:
-            word, state, start, nodes, reason, name, comment = fields
-            ids = job_ids(word.rpartition("\n")[2])
-        except ValueError:
-            if record.strip() and not record.lstrip().startswith("CLUSTER: "):
-                logging.getLogger(__name__).warning("unexpected record of squeue: %r", record)
-            continue
-        report = _report(state, reason, epoch(start), nodes)
-        job_comment = "" if comment == "(null)" else comment
-        entries += [
-            QueueEntry(job=job, report=report, comment=job_comment, name=name) for job in ids
-        ]
+    for ids, fields in _rows(text, RECORD, "squeue"):
+        _, state, start, nodes, reason, name, comment = fields
+        report = _report(state, reason, sentence(reason), epoch(start), nodes)
+        mark = "" if comment == "(null)" else comment
+        entries += [QueueEntry(job=job, report=report, comment=mark, name=name) for job in ids]
     return tuple(entries)
 
 
-def _report(word: str, reason: str, start: float | None, nodes: str) -> JobReport:
+def _report(word: str, reason: str, failure: str, start: float | None, nodes: str) -> JobReport:
     state, text = job_state(word)
     if state is JobState.PENDING:
         text = sentence(reason) or text
     elif state is JobState.FAILED:
-        text = sentence(reason)
-    if state.finished and not nodes:
+        text = failure
+    if nodes == "None assigned" or (state.finished and not nodes):
         # It never started; Slurm gives the end time as its start time.
-        start = None
+        nodes, start = "", None
     return JobReport(state=state, reason=text, start=start, nodes=nodes)
 
 
@@ -392,34 +387,16 @@ def call_sacct(
 def parse_accounting(text: str) -> tuple[QueueEntry, ...]:
     """Parse the output of sacct; a malformed line is skipped with a warning."""
     entries: dict[str, QueueEntry] = {}
-    for line in text.split("\n"):
-        fields = line.split(FIELD, 6)
-        try:
-            word, state, start, nodes, code, reason, name = fields
-            jobs = job_ids(word)
-        except ValueError:
-            if line.strip():
-                logging.getLogger(__name__).warning("unexpected line of sacct: %r", line)
-            continue
-        report = _accounted(state, reason, code, nodes, epoch(start))
-        for job in jobs:
+    for ids, fields in _rows(text, "\n", "sacct"):
+        word, state, start, nodes, code, reason, name = fields
+        # The reason of a failed job is the one for which it was pending.
+        report = _report(state, reason, _exit(code), epoch(start), nodes)
+        for job in ids:
             # The record of pending elements, `9_[7,9]`, may list elements that have their own
             # record.
             if "[" not in word or job not in entries:
                 entries[job] = QueueEntry(job=job, report=report, comment="", name=name)
     return tuple(entries.values())
-
-
-def _accounted(word: str, reason: str, code: str, nodes: str, start: float | None) -> JobReport:
-    state, text = job_state(word)
-    if state is JobState.PENDING:
-        text = sentence(reason) or text
-    elif state is JobState.FAILED:
-        # The reason is the one for which it was pending.
-        text = _exit(code)
-    if nodes == "None assigned":
-        nodes, start = "", None
-    return JobReport(state=state, reason=text, start=start, nodes=nodes)
 
 
 def _exit(code: str) -> str:

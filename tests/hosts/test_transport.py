@@ -12,14 +12,13 @@ from hpc_train.base.errors import SubmitError
 from hpc_train.hosts.queue_runner import (
     MOST_MIB,
     Copy,
-    file_here,
+    fetch,
     files_to_copy,
     parts,
     put,
-    sizes_there,
 )
 from hpc_train.hosts.run_on_hosts import fault
-from hpc_train.hosts.transport import Answer, StartedHost, at_once, call, options
+from hpc_train.hosts.transport import Answer, StartedHost, StartedHosts, at_once, call, options
 from hpc_train.runs.run import RunFolder
 
 
@@ -203,7 +202,7 @@ def test_a_tar_replaces_rsync_only_where_it_is_missing(
         target=str(tmp_path / "there"),
         shared=False,
         files=("a",),
-        script={"job.sbatch": b"true\n"},
+        script=(tmp_path / "here" / "a",),
     )
     host = StartedHost(name="gpu1", address="", folder=str(tmp_path / "run"), boot="")
     said = fault(put(host, copy))
@@ -225,13 +224,17 @@ def test_a_part_that_was_cut_off_or_has_a_path_is_left_out() -> None:
     assert list(parts(b"log 2 ../a.out\nab")) == []
 
 
-def test_the_log_of_the_script_keeps_its_name_on_the_first_host_only(tmp_path: Path) -> None:
-    run = RunFolder(path=tmp_path)
-    run.logs.mkdir()
+def test_the_log_of_the_script_keeps_its_name_on_the_first_host_only(
+    ssh: Path, tmp_path: Path
+) -> None:
+    write(ssh, f'head -n 1 >"{tmp_path}/${{@: -2:1}}"; printf "ANSWER\nlog 1 job.out\n+END\n"')
+    run = RunFolder(path=tmp_path / "r")
+    run.logs.mkdir(parents=True)
     for name, size in {"job.out": 5, "job-gpu2.out": 7, "rank-1.out": 9}.items():
         (run.logs / name).write_bytes(b"x" * size)
-    assert file_here(run, "job.out", HOST, 0) == run.logs / "job.out"
-    assert file_here(run, "job.out", HOST, 1) == run.logs / "job-gpu2.out"
-    assert file_here(run, "rank-1.out", HOST, 1) == run.logs / "rank-1.out"
-    assert sizes_there(run, HOST, 0)["job.out"] == 5
-    assert sizes_there(run, HOST, 1) == {"job.out": 7, "rank-1.out": 9}
+    first = StartedHost(name="gpu1", address="10.0.0.11", folder="/f", boot="b")
+    assert fetch(run, StartedHosts(hosts=(first, HOST)))
+    sizes = {path.name: path.stat().st_size for path in run.logs.iterdir()}
+    assert sizes == {"job.out": 6, "job-gpu2.out": 8, "rank-1.out": 9}
+    assert " job.out 5" in (tmp_path / "gpu1").read_text()
+    assert " job.out 7" in (tmp_path / "gpu2").read_text()

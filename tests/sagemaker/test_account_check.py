@@ -65,23 +65,6 @@ def test_a_network_without_sts_is_no_reason_to_refuse(
     check_owner(site(account, ("::123", "::923")))
 
 
-def test_a_region_that_does_not_answer_and_that_boto3_does_not_know(
-    account: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wrong = site(account, ("region: eu-west-1", "region: eu-wset-1"))
-    # A region newer than boto3 answers.
-    check_owner(wrong)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    with pytest.raises(SiteProfileError) as failure:
-        check_owner(wrong)
-    assert failure.value.message.endswith(
-        "aws.yaml:6: sagemaker.region: nothing answers in eu-wset-1, which boto3 does not know; "
-        "did you mean 'eu-west-1'?"
-    )
-    for region in ("us-gov-west-1", "cn-north-1"):
-        check_owner(site(account, ("region: eu-west-1", f"region: {region}")))
-
-
 def test_a_state_that_is_not_known_has_the_reason(
     account: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,8 +125,6 @@ def test_a_name_of_a_job_is_one_of_the_service(name: str) -> None:
         ({"Tags": [{"Key": "k", "Value": "v"}] * 51}, "Tags: 51 items, at most 50"),
         ({"Environment": {"A": "x" * 513}}, "Environment.A: 513 characters, at most 512"),
         ({"StoppingCondition": {"MaxPendingTimeInSeconds": 60}}, "60, at least 1800"),
-        ({"TrainingJobNam": "a"}, "is no field; did you mean TrainingJobName?"),
-        ({"OutputDataConfig": {}}, "OutputDataConfig.S3OutputPath: is missing"),
     ],
 )
 def test_limits_of_the_service(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
@@ -274,9 +272,6 @@ def test_data_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(StoreError, match=r"more than 1 MiB, the last file is data\.bin") as failure:
         pack(folder, folder / "results")
     assert "sagemaker.inputs" in failure.value.hint
-
-
-pytest.importorskip("botocore")
 
 
 def test_a_job_is_listed_from_five_minutes_before_its_submission(

@@ -27,8 +27,6 @@ from tests.cases import cases
 ERRORS = "slurm/errors.yaml"
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "reasons.yaml").read_bytes())
-# The strings of libslurm 22.05 that begin with Assoc or QOS, or end with PerAccount.
-LIMITS = (Path(__file__).parent / "answers" / "limit_reasons.txt").read_text().split()
 # man squeue 22.05, JOB REASON CODES, and the other codes of libslurm 22.05.
 CODES = """
     AccountNotAllowed AccountingPolicy AssociationJobLimit AssociationResourceLimit
@@ -51,7 +49,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("code", [*CODES, *LIMITS, *TEXTS])
+@pytest.mark.parametrize("code", [*CODES, *TEXTS])
 def test_every_reason_of_slurm_is_a_sentence(code: str) -> None:
     said = sentence(code)
     assert said
