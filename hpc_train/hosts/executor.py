@@ -246,41 +246,34 @@ def _answers(home: Path, hosts: HostList, gpus: int) -> dict[str, Answer]:
     }
 
 
+# The first word of a line of a host -> what is wrong, and the next command.
+_FAULTS = {
+    "lacks": ("has no {}", "ssh {name}   to install it there"),
+    "unseen": ("{}", "ssh {name} df   shows its file systems"),
+    "readonly": (
+        "cannot write to {}",
+        "ssh {name} ls -ld {}   or another workdir: in the profile",
+    ),
+}
+
+
 def _fault(name: str, answer: Answer) -> Unusable | None:
     """Return why a host cannot be used even for a job by itself."""
     if answer.problem:
         return Unusable(answer.problem, f"ssh {name} true   shows what ssh says")
-    missing = [text for word, text in answer.lines if word == "lacks"]
-    if missing:
-        return Unusable(f"has no {', '.join(missing)}", f"ssh {name}   to install it there")
-    if folder := _folder_fault(name, answer):
-        return folder
-    if (said := answer.get("killed")) is not None:
-        return _ended_by_logind(name, said)
-    if busy := busy_gpus(answer):
-        return Unusable(busy, f"ssh {name} nvidia-smi (or rocm-smi)   shows whose processes")
-    return None
-
-
-def _folder_fault(name: str, answer: Answer) -> Unusable | None:
-    if (unseen := answer.get("unseen")) is not None:
-        return Unusable(unseen, f"ssh {name} df   shows its file systems")
-    if (folder := answer.get("readonly")) is not None:
-        return Unusable(
-            f"cannot write to {folder}",
-            f"ssh {name} ls -ld {folder}   or another workdir: in the profile",
-        )
-    return None
-
-
-def _ended_by_logind(name: str, said: str) -> Unusable:
-    """Return why runs end with the connection; `said` is the error of systemd-run, if any."""
-    if said:
+    for first, (reason, command) in _FAULTS.items():
+        if text := ", ".join(text for word, text in answer.lines if word == first):
+            return Unusable(reason.format(text), command.format(text, name=name))
+    if said := answer.get("killed"):
         return Unusable(
             f"{_ENDED}; systemd-run --user does not prevent it: {said}",
             f"ssh {name} systemd-run --user --scope true   shows why",
         )
-    return Unusable(_ENDED, f"ssh {name} loginctl enable-linger   lets them go on")
+    if said is not None:
+        return Unusable(_ENDED, f"ssh {name} loginctl enable-linger   lets them go on")
+    if busy := busy_gpus(answer):
+        return Unusable(busy, f"ssh {name} nvidia-smi (or rocm-smi)   shows whose processes")
+    return None
 
 
 def _namesakes(answers: Mapping[str, Answer]) -> dict[str, Unusable]:

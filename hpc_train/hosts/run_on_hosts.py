@@ -359,17 +359,11 @@ def gaps(hosts: Sequence[Place], ports: Rendezvous) -> list[Gap]:
             lambda host: call(host.name, "unlisten", listening[host].get("pid") or ""), listening
         )
     return [
-        Gap(of=host.name, to=places[text].name, place=shown(text))
+        Gap(of=host.name, to=places[text].name, place=text)
         for host, answer in zip(hosts, answers, strict=True)
         for word, text in sorted(answer.lines)
         if word == "unreached" and text in places
     ]
-
-
-def shown(place: str) -> str:
-    """Return an address with its port, an address of IPv6 in brackets."""
-    address, _, port = place.rpartition(":")
-    return f"[{address}]:{port}" if ":" in address else place
 
 
 def _connect(host: Place, places: dict[str, Place]) -> Answer:

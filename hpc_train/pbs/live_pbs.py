@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 from hpc_train.base.errors import ProbeError
 from hpc_train.base.processes import Ask, ask
@@ -228,13 +228,13 @@ class PbsQueueLimits(Value, frozen=True, kw_only=True):
 def queue_limits(pbs: LivePbs, queue: PbsQueue) -> PbsQueueLimits:
     """Return the limits of a queue; what a route does not limit, its destinations may."""
     targets = destinations(pbs, queue)
-    longest = _longest(queue, targets)
+    longest = pbs_time(queue.most.get("walltime")) or _widest(targets, "walltime", read=pbs_time)
     default = pbs_time(queue.default.get("walltime") or pbs.default.get("walltime"))
     return PbsQueueLimits(
         hosts=len({node.host for node in all_nodes(pbs, queue)}),
-        stated_nodes=number(queue.most.get("nodect")) or _widest(targets, "most"),
-        min_nodes=number(queue.least.get("nodect")) or _widest(targets, "least"),
-        max_gpus=number(queue.most.get("ngpus")) or _widest(targets, "most", "ngpus"),
+        stated_nodes=number(queue.most.get("nodect")) or _widest(targets, "nodect"),
+        min_nodes=number(queue.least.get("nodect")) or _widest(targets, "nodect", "least"),
+        max_gpus=number(queue.most.get("ngpus")) or _widest(targets, "ngpus"),
         min_time=pbs_time(queue.least.get("walltime")),
         max_time=longest,
         default_time=default if default and (longest is None or default <= longest) else None,
@@ -266,20 +266,14 @@ def nodes_of(pbs: LivePbs, queue: PbsQueue) -> tuple[PbsNode, ...]:
 
 
 def _widest(
-    targets: tuple[PbsQueue, ...], which: Literal["most", "least"], key: str = "nodect"
-) -> int | None:
-    """Return the widest limit of the destinations, of nodes or GPUs; None if one has none."""
-    found = [number(getattr(one, which).get(key)) for one in targets]
+    targets: tuple[PbsQueue, ...],
+    key: str,
+    which: Literal["most", "least"] = "most",
+    read: Callable[[str | None], Any] = number,
+) -> Any:
+    """Return the widest limit of the destinations; None if one has none."""
+    found = [read(getattr(one, which).get(key)) for one in targets]
     known = [one for one in found if one is not None]
     if not known or len(known) < len(targets):
         return None
     return max(known) if which == "most" else min(known)
-
-
-def _longest(queue: PbsQueue, targets: tuple[PbsQueue, ...]) -> Duration | None:
-    own = pbs_time(queue.most.get("walltime"))
-    if own or not targets:
-        return own
-    found = [pbs_time(one.most.get("walltime")) for one in targets]
-    known = [one for one in found if one is not None]
-    return max(known) if len(known) == len(targets) else None

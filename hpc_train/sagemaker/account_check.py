@@ -1,14 +1,10 @@
-"""This shell and a profile -> what would keep training jobs from starting, before one is submitted.
-
-Asks AWS for the account, the bucket and the role; a permission that the user lacks is no problem.
-"""
+"""This shell and a profile -> what would keep training jobs from starting."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from hpc_train.base.errors import HpcTrainError, SiteProfileError
 from hpc_train.base.extras import EXTRAS, install_command, is_installed
@@ -17,9 +13,7 @@ from hpc_train.base.value import Value
 from hpc_train.sagemaker.aws_client import (
     account_of_shell,
     aws_errors,
-    bucket_name,
     check_credentials,
-    client,
     code_of,
     credentials_from,
     explain,
@@ -30,7 +24,6 @@ from hpc_train.sites.profile import SourcedSite
 _SIGNS = ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")
 _FILES = (".aws/config", ".aws/credentials")
 _ID = "sagemaker"
-SERVICE = "sagemaker.amazonaws.com"
 
 
 class AccountCheck(Value, frozen=True, kw_only=True):
@@ -47,7 +40,7 @@ def uses_aws() -> bool:
 
 
 def check_account(site: SourcedSite | None) -> AccountCheck:
-    """Check the extra, region and credentials and, of a profile, its role and bucket."""
+    """Check the extra, region and credentials and, of a profile, the account of its role."""
     if not is_installed(_ID):
         message = f"{' and '.join(EXTRAS[_ID])} is not installed, which sites of SageMaker need"
         return AccountCheck(problem=_finding(message, install_command(_ID), site))
@@ -103,40 +96,3 @@ def _rows(site: SourcedSite | None) -> Iterator[tuple[str, str]]:
         raise explain(failure, site) from None
     if site is not None and site.value.sagemaker is not None:
         check_owner(site)
-        yield "bucket", _bucket(site, region, site.value.sagemaker.bucket)
-        yield "role", _role(site, region, site.value.sagemaker.role)
-
-
-def _bucket(site: SourcedSite, region: str, uri: str) -> str:
-    name = bucket_name(uri)
-    try:
-        client("s3", region, attempts=1).head_bucket(Bucket=name)
-    except aws_errors() as failure:
-        if code_of(failure) == "404":
-            raise SiteProfileError(
-                f"{site.near('sagemaker.bucket')}: sagemaker.bucket: there is no bucket {name}",
-                f"aws s3 mb s3://{name}",
-            ) from None
-        if code_of(failure) == "403":
-            return f"{name}, which this user may not list"
-        raise explain(failure, site) from None
-    return name
-
-
-def _role(site: SourcedSite, region: str, arn: str) -> str:
-    name = arn.rpartition("/")[2]
-    try:
-        role: dict[str, Any] = client("iam", region, attempts=1).get_role(RoleName=name)["Role"]
-    except aws_errors() as failure:
-        if code_of(failure) == "NoSuchEntity":
-            raise SiteProfileError(
-                f"{site.near('sagemaker.role')}: sagemaker.role: there is no role {name}",
-                "aws iam list-roles",
-            ) from None
-        return f"{name}, not checked: this user may not read it"
-    if SERVICE not in str(role.get("AssumeRolePolicyDocument")):
-        raise SiteProfileError(
-            f"{site.near('sagemaker.role')}: sagemaker.role: {name} does not trust {SERVICE}",
-            f"aws iam get-role --role-name {name}   shows whom it trusts",
-        )
-    return name

@@ -298,15 +298,6 @@ class _Position(Value, frozen=True, kw_only=True):
     sizes: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-class _Page(Value, frozen=True, kw_only=True):
-    """New events, and the position after them; with `restart`, the first of a later start."""
-
-    name: str
-    events: tuple[str, ...]
-    end: _Stream
-    restart: bool
-
-
 def fetch(logs: Any, job: str, run: RunFolder) -> None:
     """Append the new lines of a job to the logs of its run; `logs` is a client of CloudWatch.
 
@@ -319,8 +310,16 @@ def fetch(logs: Any, job: str, run: RunFolder) -> None:
         position = _read(run.logs / STATE_FILE)
         _cut(run.logs, position)
         for name in dict.fromkeys([*position.streams, *_streams(logs, job)]):
-            for page in _pages(logs, name, position):
-                position = _append(run.logs, page, position)
+            # A host has a stream of its own for each start.
+            host, known = _HOST.search(name), position.streams.get(name, _Stream())
+            earlier = [other for other in position.streams if other != name]
+            restart = not known.events and any(host and f"/{host[1]}-" in one for one in earlier)
+            for events, end in _pages(logs, name, known):
+                sizes = _append(run.logs, events, restart=restart)
+                restart = restart and not sizes
+                position = _Position(
+                    streams={**position.streams, name: end}, sizes={**position.sizes, **sizes}
+                )
                 write_atomic(run.logs / STATE_FILE, msgspec.json.encode(position), flush=False)
 
 
@@ -357,20 +356,12 @@ def _streams(logs: Any, job: str) -> list[str]:
     return [one["logStreamName"] for one in found]
 
 
-def _is_restart(name: str, position: _Position) -> bool:
-    """Whether a host has a stream of an earlier start."""
-    host = _HOST.search(name)
-    return host is not None and any(f"/{host[1]}-" in known for known in position.streams)
-
-
-def _pages(logs: Any, name: str, position: _Position) -> Iterator[_Page]:
-    """Yield the pages after a position; the end is reached when the token stays the same.
+def _pages(logs: Any, name: str, known: _Stream) -> Iterator[tuple[list[str], _Stream]]:
+    """Yield new events and the position after them; at the end the token stays the same.
 
     A page may be empty before the end.
     """
-    known = position.streams.get(name, _Stream())
     token, taken, skipped = known.token, known.events, 0
-    restart = not known.events and _is_restart(name, position)
     for _ in range(_MOST_LOG_PAGES):
         after = {"nextToken": token} if token else {}
         try:
@@ -388,32 +379,24 @@ def _pages(logs: Any, name: str, position: _Position) -> Iterator[_Page]:
         skipped = max(0, skipped - len(events))
         taken += len(new)
         following = page["nextForwardToken"]
-        yield _Page(
-            name=name,
-            events=tuple(new),
-            end=_Stream(token=following, events=taken),
-            restart=restart and bool(new),
-        )
-        restart = restart and not new
+        yield new, _Stream(token=following, events=taken)
         if following == token:
             return
         token = following
 
 
-def _append(folder: Path, page: _Page, position: _Position) -> _Position:
-    """Append each line to its log; return the new position."""
+def _append(folder: Path, events: Sequence[str], *, restart: bool) -> dict[str, int]:
+    """Append each line to its log, after a later start with a marker; return the new sizes."""
     texts: dict[str, list[str]] = defaultdict(list)
-    for file, text in _by_file(page.events):
+    for file, text in _by_file(events):
         texts[file].append(text)
     sizes = {}
     for file, parts in texts.items():
-        marker = "\nhpctrain: restart\n" if page.restart else ""
+        marker = "\nhpctrain: restart\n" if restart else ""
         with open_to_append(folder / file) as stream:
             stream.write((marker + "".join(parts)).encode("utf-8", "replace"))
             sizes[file] = stream.tell()
-    return _Position(
-        streams={**position.streams, page.name: page.end}, sizes={**position.sizes, **sizes}
-    )
+    return sizes
 
 
 def _by_file(events: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -120,11 +120,6 @@ def broken_nodes(cluster: SlurmEndpoint) -> tuple[str, ...]:
 
 # They would change the submission itself; `wait` would block until the job ends.
 _NEVER = frozenset({"wait", "array", "output", "error", "open-mode", "comment", "exclude"})
-_REASONS = {
-    "wait": "submit never waits (--wait of hpctrain follows the runs)",
-    "error": "the submission writes both streams to one log",
-    "open-mode": "the log is always appended to",
-}
 # Outside a job the user has set these: MPI's network, a scratch folder.
 _USER_PREFIXES = ("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "LOCAL_")
 _RANKS = frozenset({"LOCAL_RANK", "LOCAL_WORLD_SIZE"})
@@ -193,7 +188,8 @@ def notices(environment: Mapping[str, str], options: Mapping[str, str]) -> tuple
         if option is not None and options.get(option) == environment[name]:
             continue
         if option is not None and name in changes:
-            messages.append(f"{value} is ignored: {_reason(option, options)}")
+            who = "script" if option in options else "submission"
+            messages.append(f"{value} is ignored: the {who} sets --{option} itself")
         elif option is not None:
             messages.append(f"{value} is effective: sbatch reads it as --{option}")
         elif name.startswith(_SBATCH):
@@ -214,9 +210,3 @@ def _removed(environment: Mapping[str, str], names: Sequence[str]) -> list[str]:
         ]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return [f"{shown}{more} of this shell {'is' if len(names) == 1 else 'are'} not passed on"]
-
-
-def _reason(option: str, options: Collection[str]) -> str:
-    if option in options:
-        return f"the script sets --{option} itself"
-    return _REASONS.get(option, f"the submission sets --{option} itself")

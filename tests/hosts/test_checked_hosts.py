@@ -15,7 +15,7 @@ from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HostsError
 from hpc_train.hosts.executor import check_hosts
 from hpc_train.hosts.queue_runner import candidates
-from hpc_train.hosts.run_on_hosts import Gap, Place, apart, shown, take_hosts
+from hpc_train.hosts.run_on_hosts import Gap, Place, apart, take_hosts
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.run import RunFolder
 from hpc_train.runs.run_queue import QueuedRuns
@@ -262,21 +262,6 @@ def test_a_host_listens_on_its_addresses_of_ipv4_and_ipv6(tmp_path: Path) -> Non
             socket.create_connection((address, int(found["port"])), timeout=200).close()
     finally:
         os.kill(int(found["pid"]), signal.SIGTERM)
-
-
-@pytest.mark.parametrize(
-    ("place", "text"),
-    [
-        ("10.0.0.2:61000", "10.0.0.2:61000"),
-        ("gpu2:1", "gpu2:1"),
-        ("fd00::1:61000", "[fd00::1]:61000"),
-    ],
-)
-def test_an_address_of_ipv6_is_in_brackets(place: str, text: str) -> None:
-    assert shown(place) == text
-
-
-__all__ = ["ssh"]
 
 
 @pytest.mark.parametrize(
