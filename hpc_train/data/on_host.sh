@@ -257,7 +257,6 @@ poll() {
     if alive "$folder"; then echo "alive"; fi
     [ ! -e "$folder/status.json" ] || echo "status $(cat -- "$folder/status.json")"
     [ ! -e "$folder/end" ] || echo "end $(cat -- "$folder/end")"
-    echo "room $(df -Pk -- "$folder" 2>/dev/null | awk 'NR == 2 { print $4 }')"
   done
 }
 

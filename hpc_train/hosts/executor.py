@@ -21,7 +21,6 @@ from hpc_train.hosts.queue_runner import files_to_copy, record_end
 from hpc_train.hosts.run_on_hosts import (
     ADVICE,
     HostState,
-    Place,
     apart,
     busy_gpus,
     gaps,
@@ -310,7 +309,7 @@ def _other_versions(names: Sequence[str], plan: LaunchPlan) -> dict[str, Unusabl
 def _not_meeting(
     hosts: HostList, wrong: Mapping[str, Unusable], plan: LaunchPlan
 ) -> dict[str, Unusable]:
-    places = [Place(host.name, host.reached) for host in hosts.hosts if host.name not in wrong]
+    places = [host for host in hosts.hosts if host.name not in wrong]
     return {
         name: Unusable(f"{reason}; {ADVICE}", f"ssh {name} ip address   shows its addresses")
         for name, reason in apart(places, gaps(places, plan.rendezvous)).items()

@@ -166,8 +166,7 @@ _ENDED = (124, 137, 143)
 class HostState(Value, frozen=True, kw_only=True):
     """One host of a run.
 
-    `silent`: why it did not answer. `code` is the exit code of the script, None before its end;
-    `room` the free space of its file system [KiB].
+    `silent`: why it did not answer. `code` is the exit code of the script, None before its end.
     """
 
     name: str
@@ -177,7 +176,6 @@ class HostState(Value, frozen=True, kw_only=True):
     status: JobStatus | None = None
     code: int | None = None
     timed_out: bool = False
-    room: int | None = None
 
     @property
     def ended(self) -> bool:
@@ -205,7 +203,6 @@ def states_of(hosts: Sequence[StartedHost], answer: Answer) -> list[HostState]:
 
 def _state(host: StartedHost, part: dict[str, str]) -> HostState:
     code, _, timed_out = part.get("end", "").partition(" ")
-    room = part.get("room", "")
     return HostState(
         name=host.name,
         restarted=bool(host.boot) and part.get("boot") != host.boot and not code,
@@ -213,7 +210,6 @@ def _state(host: StartedHost, part: dict[str, str]) -> HostState:
         status=_status(part.get("status", "")),
         code=int(code) if code.isdecimal() else None,
         timed_out=timed_out == "1",
-        room=int(room) if room.isdecimal() else None,
     )
 
 
@@ -249,13 +245,8 @@ def report_of(states: Sequence[HostState]) -> JobReport:
 
 def _cut_off(states: Sequence[HostState]) -> str:
     """Return why a host has no end of the run; empty if each has one."""
-    for state in states:
-        if state.code is not None:
-            continue
-        if state.room == 0:
-            return f"its end could not be written on {state.name}: the disk is full"
-        return f"all its processes on {state.name} were killed, also the one that waits for its end"
-    return ""
+    names = _names(state for state in states if state.code is None)
+    return names and f"all its processes on {names} were killed, or the disk there is full"
 
 
 def _names(states: Iterable[HostState]) -> str:
@@ -301,13 +292,6 @@ def _code(states: Sequence[HostState], failure: Failure | None) -> int:
 ADVICE = "check the address of the host in the profile, and the firewalls between the hosts"
 
 
-class Place(NamedTuple):
-    """A host: its name for ssh, and the address at which ranks connect."""
-
-    name: str
-    address: str
-
-
 class Gap(NamedTuple):
     """One host cannot connect to another, at an address and port."""
 
@@ -322,7 +306,7 @@ class Gap(NamedTuple):
         return f"is not reached by {self.of} at {self.place}"
 
 
-def apart(hosts: Sequence[Place], found: Sequence[Gap]) -> dict[str, str]:
+def apart(hosts: Sequence[Host], found: Sequence[Gap]) -> dict[str, str]:
     """Return hosts without which no gap is left, and why: first those with the most gaps.
 
     Of two with as many, it is the later one in the list.
@@ -337,7 +321,7 @@ def apart(hosts: Sequence[Place], found: Sequence[Gap]) -> dict[str, str]:
     return wrong
 
 
-def gaps(hosts: Sequence[Place], ports: Rendezvous) -> list[Gap]:
+def gaps(hosts: Sequence[Host], ports: Rendezvous) -> list[Gap]:
     """Let each host listen at a free port, and all others connect to it.
 
     Nothing is known of the connections to a host without python3.
@@ -346,18 +330,16 @@ def gaps(hosts: Sequence[Place], ports: Rendezvous) -> list[Gap]:
         return []
     words = (str(ports.port), str(ports.ports))
     answers = at_once(lambda host: call(host.name, "listen", *words), hosts)
-    listening = {
-        host: answer
+    listening = [
+        (host, answer)
         for host, answer in zip(hosts, answers, strict=True)
         if answer.get("pid") is not None
-    }
-    places = {f"{host.address}:{one.get('port')}": host for host, one in listening.items()}
+    ]
+    places = {f"{host.reached}:{one.get('port')}": host for host, one in listening}
     try:
         answers = at_once(lambda host: _connect(host, places), hosts)
     finally:
-        at_once(
-            lambda host: call(host.name, "unlisten", listening[host].get("pid") or ""), listening
-        )
+        at_once(lambda one: call(one[0].name, "unlisten", one[1].get("pid") or ""), listening)
     return [
         Gap(of=host.name, to=places[text].name, place=text)
         for host, answer in zip(hosts, answers, strict=True)
@@ -366,6 +348,6 @@ def gaps(hosts: Sequence[Place], ports: Rendezvous) -> list[Gap]:
     ]
 
 
-def _connect(host: Place, places: dict[str, Place]) -> Answer:
+def _connect(host: Host, places: dict[str, Host]) -> Answer:
     others = [place.rsplit(":", 1) for place, other in places.items() if other != host]
     return call(host.name, "connect", *(word for place in others for word in place))

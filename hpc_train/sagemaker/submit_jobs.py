@@ -1,7 +1,6 @@
 """Runs -> training jobs; the name of a job is recorded before the request, its answer needs none.
 
-A job is created at most once: its name has random digits, AWS refuses a second job of that name,
-and a tag says whose it is.
+A job is created at most once: its name has random digits, and AWS refuses a second one of it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from hpc_train.sagemaker.aws_client import (
     client,
     code_of,
     explain,
-    message_of,
     region_of,
 )
 from hpc_train.sagemaker.job_reports import JobId
@@ -141,33 +139,19 @@ def _record(aws: _Aws, job: _Job, options: ExecutorOptions) -> None:
 
 
 def _refused(aws: _Aws, job: _Job, failure: Exception) -> None:
-    """Return if the job exists after all: an earlier attempt of this call was accepted.
+    """Return if the job exists: an earlier attempt of this call was accepted.
+
+    Its name has 12 random digits, so that it is no other job.
 
     Raises:
         HpcTrainError: refused, and the run was not submitted; or it is unknown whether it was.
     """
     if code_of(failure) == _TAKEN:
-        if _is_own(aws, job):
-            return
-        job.run.submission.unlink(missing_ok=True)
-        raise SubmitError(
-            f"{job.where}: a training job {job.name} exists already: {message_of(failure)}",
-            "submit again, which takes another name",
-        )
+        return
     error = explain(failure, aws.site, job.where)
     if not (isinstance(error, SubmitError) and error.transient):
         job.run.submission.unlink(missing_ok=True)
     raise error
-
-
-def _is_own(aws: _Aws, job: _Job) -> bool:
-    """Whether the job of this name has the tag of this run."""
-    try:
-        found = aws.jobs.describe_training_job(TrainingJobName=job.name)
-        tags = aws.jobs.list_tags(ResourceArn=found["TrainingJobArn"])["Tags"]
-    except aws_errors() as failure:
-        raise explain(failure, aws.site, job.where) from None
-    return {"Key": MARK, "Value": job.mark} in tags
 
 
 MOST_BYTES = 100 << 20

@@ -126,7 +126,6 @@ class LivePartition(Value, frozen=True, kw_only=True):
     max_nodes: int | None
     max_time: Duration | None
     default_time: Duration | None
-    max_memory: Memory | None
     shared: bool | None
     qos: str
     allowed_qos: tuple[str, ...]
@@ -175,7 +174,6 @@ class Bounds(Value, frozen=True, kw_only=True):
     max_array_size: int | None = None
     requeue: bool | None = None
     select: str = ""
-    enforced: tuple[str, ...] = ()
     kill_wait_s: int | None = None
 
 
@@ -287,7 +285,6 @@ def _partition(record: Fields) -> LivePartition:
         max_nodes=count(record, "MaxNodes"),
         max_time=duration(record, "MaxTime"),
         default_time=duration(record, "DefaultTime"),
-        max_memory=memory(record, "MaxMemPerNode"),
         shared=_shared(word(record, "OverSubscribe") or word(record, "Shared")),
         qos=word(record, "QoS"),
         allowed_qos=words(record, "AllowQos"),
@@ -469,7 +466,6 @@ def _bounds(config: Fields) -> Bounds:
         max_array_size=count(config, "MaxArraySize"),
         requeue=None if not requeue else requeue == "1",
         select=word(config, "SelectType"),
-        enforced=words(config, "AccountingStorageEnforce"),
         # `30 sec`.
         kill_wait_s=whole(word(config, "KillWait").partition(" ")[0]),
     )

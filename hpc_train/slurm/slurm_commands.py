@@ -188,8 +188,8 @@ def notices(environment: Mapping[str, str], options: Mapping[str, str]) -> tuple
         if option is not None and options.get(option) == environment[name]:
             continue
         if option is not None and name in changes:
-            who = "script" if option in options else "submission"
-            messages.append(f"{value} is ignored: the {who} sets --{option} itself")
+            who = "script sets" if option in options else "submission decides on"
+            messages.append(f"{value} is ignored: the {who} --{option} itself")
         elif option is not None:
             messages.append(f"{value} is effective: sbatch reads it as --{option}")
         elif name.startswith(_SBATCH):

@@ -20,6 +20,7 @@ from hpc_train.diagnosis.diagnose_runs import explain
 from hpc_train.jobs.override import key_paths, parse_setting
 from hpc_train.jobs.read_job import build_job
 from hpc_train.jobs.study import Point
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.conditions import provenance
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.runs.json_files import exclusive
@@ -49,18 +50,18 @@ from hpc_train.runs.submission_file import owner
 from hpc_train.scripts.prepare import Prepared, PreparedSite, prepare_points
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site
+from hpc_train.sites.profile import SiteProfile
 from hpc_train.sites.search import find_profile
 from hpc_train.submissions.submission_checks import check_start
 from hpc_train.submissions.submit import (
-    Batch,
     Entry,
     Submitted,
-    batch_of,
+    options_of,
     profile_facts,
-    ready_batch,
+    ready_options,
     single_run_id,
     submission_notices,
-    submit_batch,
+    submit_entries,
 )
 
 
@@ -107,17 +108,19 @@ def retry(
             entries = [retry_entry(one, facts, settings, notices.append) for one in group]
             site = load_site(_profile(entries[0][0]))
             executor_of(site.value.scheduler).refuse(site)
-            batch = batch_of(site, entries)
+            options = options_of(site, entries)
             if exclude_failed_nodes:
                 failed = [run for one in group for run in attempts(one, all_runs)]
-                batch = _without_failed_nodes(batch, failed, notices.append, all_runs)
-            batches.append(batch)
-        batches = [ready_batch(home, batch) for batch in batches]
+                plans = [manifest.plan for manifest, _ in entries]
+                exclude = _nodes_to_exclude(site.value, plans, failed, notices.append, all_runs)
+                options = msgspec.structs.replace(options, exclude=exclude)
+            batches.append((entries, options))
+        batches = [(one, ready_options(home, one, options)) for one, options in batches]
         for text in (*notices, *submission_notices(batches, max_gpu_hours)):
             say(text)
         explain(targets, home, say)
         ready = [one.folder for one in targets if is_untouched(one) and not settings]
-        new = tuple(run for one in batches for run in submit_batch(home, one, ready))
+        new = tuple(run for one in batches for run in submit_entries(home, *one, ready))
         if not new:
             raise _already_retried(path, home)
         return Submitted(home=home, new=new)
@@ -138,25 +141,27 @@ def _check_owner(folders: Sequence[Path]) -> None:
             )
 
 
-def _without_failed_nodes(
-    batch: Batch, runs: Sequence[Run], say: Callable[[str], None], others: Sequence[Run]
-) -> Batch:
-    """Exclude the nodes where earlier runs of the same site failed, and bad ones of other runs."""
-    site = batch.site.value
+def _nodes_to_exclude(
+    site: SiteProfile,
+    plans: Sequence[LaunchPlan],
+    runs: Sequence[Run],
+    say: Callable[[str], None],
+    others: Sequence[Run],
+) -> tuple[str, ...]:
+    """Return the nodes where earlier runs of the same site failed, and bad ones of other runs."""
     if find_batch_system(site.scheduler).this_machine:
         say(f"{site.name} is one node, which is used again")
-        return batch
-    names = {plan.site for plan in batch.plans}
+        return ()
+    names = {plan.site for plan in plans}
     beside = [one for one in others if one.manifest and one.manifest.plan.site in names]
     exclude = _failed_nodes(runs, bad_nodes(node_faults(beside, time.time())))
     say(f"without the nodes {', '.join(exclude)}" if exclude else "no node is known to have failed")
     # A list of hosts may be too short to leave one out; it is then used last.
     left = [host for host in site.hosts if host.name not in exclude]
-    nodes = max(plan.topology.nodes for plan in batch.plans)
+    nodes = max(plan.topology.nodes for plan in plans)
     if site.hosts and len(left) < nodes:
         say(f"{site.name} has too few other hosts for {nodes} nodes: they are used again")
-    options = msgspec.structs.replace(batch.options, exclude=exclude)
-    return msgspec.structs.replace(batch, options=options)
+    return exclude
 
 
 def _failed_nodes(runs: Sequence[Run], bad: Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import msgspec
 from hpc_train.base.data_folders import template_path
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.files import is_regular, is_there, read_regular, sha256_of
-from hpc_train.base.value import Sourced, Value
+from hpc_train.base.value import Value
 from hpc_train.plans.cost import check_budget, cost_of
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
@@ -48,7 +48,7 @@ from hpc_train.runs.run_states import executor_of, is_untouched, never_submitted
 from hpc_train.scripts.prepare import Prepared, PreparedPoint, randomised_blocks
 from hpc_train.scripts.render import render_allocation
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.profile import SiteProfile
+from hpc_train.sites.profile import SiteProfile, SourcedSite
 from hpc_train.submissions.submission_checks import check_checkpoint_folders, check_start, preview
 
 # States without a result that are not failures of the job; a study reruns them.
@@ -64,19 +64,6 @@ class Submitted(Value, frozen=True, kw_only=True):
     home: Path
     new: tuple[RunFolder, ...]
     kept: tuple[Run, ...] = ()
-
-
-class Batch(Value, frozen=True, kw_only=True):
-    """The runs to submit at a site, with its options."""
-
-    site: Sourced[SiteProfile]
-    entries: tuple[Entry, ...]
-    options: ExecutorOptions
-
-    @property
-    def plans(self) -> list[LaunchPlan]:
-        """The plans of the runs."""
-        return [manifest.plan for manifest, _ in self.entries]
 
 
 def no_output(text: str) -> None:
@@ -108,14 +95,14 @@ def submit(
         with exclusive(home / ".submit.lock", say):
             latest = latest_attempts(runs_below(home)) if prepared.study else {}
             kept, entries = _split(prepared, latest, rerun_failed, provenance(Path(), argv))
-            batch = ready_batch(home, batch_of(prepared.site.site, entries))
-            notices = submission_notices([batch], max_gpu_hours)
+            options = ready_options(home, entries, options_of(prepared.site.site, entries))
+            notices = submission_notices([(entries, options)], max_gpu_hours)
             others = _at_other_sites(prepared, latest)
             if entries:
                 for text in (*others, *notices, *preview(prepared)):
                     say(text)
             study = study_manifest(prepared) if prepared.study is not None else None
-            new = submit_batch(home, batch, study=study)
+            new = submit_entries(home, entries, options, study=study)
     except HpcTrainError:
         remove_home(home)
         if made_root:
@@ -219,8 +206,8 @@ def _at_other_sites(prepared: Prepared, latest: Mapping[str, tuple[int, Run]]) -
         )
 
 
-def batch_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Batch:
-    """Return the runs for a site with its options; nested ones get the script of their allocation.
+def options_of(site: SourcedSite, entries: Sequence[Entry]) -> ExecutorOptions:
+    """Return the options of runs for a site; nested ones get the script of their allocation.
 
     Raises:
         PlanError: the runs do not fit into one allocation.
@@ -232,14 +219,13 @@ def batch_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Batch:
         runs = [(manifest.run_id, manifest.plan) for manifest, _ in entries]
         file = Path(str(entries[0][0].provenance.get(PROFILE, "")))
         script = render_allocation(allocate(site, runs, entries[0][0].name), template_path(file))
-    options = ExecutorOptions(
+    return ExecutorOptions(
         cluster=cluster_of(profile, plan),
         limits=profile.limits,
         comment=plan.comment if plan else "",
         site=site,
         allocation=script,
     )
-    return Batch(site=site, entries=tuple(entries), options=options)
 
 
 def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEndpoint:
@@ -257,44 +243,46 @@ def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEnd
     return reached
 
 
-def ready_batch(home: Path, batch: Batch) -> Batch:
+def ready_options(
+    home: Path, entries: Sequence[Entry], options: ExecutorOptions
+) -> ExecutorOptions:
     """Check that a site can take its runs now, before anything is printed or written.
 
     Raises:
         HpcTrainError: it cannot, with the reason.
     """
-    if not batch.entries:
-        return batch
-    executor = executor_of(batch.site.value.scheduler)
-    options = executor.ready(home, batch.plans, batch.options)
-    return msgspec.structs.replace(batch, options=options)
+    plans = [manifest.plan for manifest, _ in entries]
+    return executor_of(plans[0].scheduler).ready(home, plans, options) if plans else options
 
 
-def submission_notices(batches: Sequence[Batch], max_gpu_hours: float | None) -> list[str]:
+def submission_notices(
+    sites: Sequence[tuple[Sequence[Entry], ExecutorOptions]], max_gpu_hours: float | None
+) -> list[str]:
     """Return the notices before a submission, with the cost.
 
     Raises:
         PlanError: all runs may cost more than `max_gpu_hours`.
     """
-    check_budget(cost_of([plan for one in batches for plan in one.plans]), max_gpu_hours)
-    texts = (text for one in batches for text in _site_notices(one.site.value, one.plans))
-    return list(dict.fromkeys(texts))
+    groups = [[manifest.plan for manifest, _ in entries] for entries, _ in sites]
+    check_budget(cost_of([plan for plans in groups for plan in plans]), max_gpu_hours)
+    return list(dict.fromkeys(text for plans in groups for text in _site_notices(plans)))
 
 
-def _site_notices(site: SiteProfile, plans: Sequence[LaunchPlan], whole: str = "") -> Iterator[str]:
+def _site_notices(plans: Sequence[LaunchPlan], whole: str = "") -> Iterator[str]:
     """Yield the notices of a site and the cost of runs there; none for runs on this machine.
 
     `whole` says of what the cost is.
     """
-    if find_batch_system(site.scheduler).this_machine or not plans:
+    if not plans or find_batch_system(plans[0].scheduler).this_machine:
         return
-    yield from executor_of(site.scheduler).notices(plans[0])
+    yield from executor_of(plans[0].scheduler).notices(plans[0])
     yield f"cost{whole}: {cost_of(plans)}"
 
 
-def submit_batch(
+def submit_entries(
     home: Path,
-    batch: Batch,
+    entries: Sequence[Entry],
+    options: ExecutorOptions,
     ready: Collection[RunFolder] = (),
     study: StudyManifest | None = None,
 ) -> tuple[RunFolder, ...]:
@@ -306,8 +294,8 @@ def submit_batch(
     Raises:
         HpcTrainError: folders of runs that were not submitted are removed, unless they were ready.
     """
-    created = create_runs(home, batch.entries)
-    folders = [RunFolder(path=home / manifest.run_id) for manifest, _ in batch.entries]
+    created = create_runs(home, entries)
+    folders = [RunFolder(path=home / manifest.run_id) for manifest, _ in entries]
     new = tuple(folder for folder in folders if folder in created or folder in ready)
     file = home / STUDY_FILE
     before = read_regular(file) if is_regular(file) else None
@@ -315,7 +303,7 @@ def submit_batch(
         if study is not None:
             write_study(home, study)
         if new:
-            executor_of(batch.plans[0].scheduler).submit(home, new, batch.options)
+            executor_of(entries[0][0].plan.scheduler).submit(home, new, options)
     except HpcTrainError:
         left = [run for run in new if not is_there(run.submission)]
         remove_runs([run for run in left if run in created])
@@ -346,7 +334,7 @@ def dry_run(prepared: Prepared, root: Path, max_gpu_hours: float | None = None) 
         executor = executor_of(site.site.value.scheduler)
         executor.ready(root / prepared.name, plans, ExecutorOptions(site=site.site))
     # Existing runs would be kept; whether there are any depends on the results folder.
-    yield from _site_notices(site.site.value, plans, " for the whole study" * bool(prepared.study))
+    yield from _site_notices(plans, " for the whole study" * bool(prepared.study))
     yield from preview(prepared)
     if not site.batch.steps:
         return

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +17,7 @@ from submitit.core import core, utils
 from submitit.slurm import slurm
 
 from hpc_train.base.data_folders import template_path
-from hpc_train.base.errors import PlanError, SpecError
+from hpc_train.base.errors import SpecError
 from hpc_train.jobs.job import JobSpec, Resources
 from hpc_train.jobs.override import Override
 from hpc_train.jobs.read_job import build_job
@@ -92,20 +91,12 @@ class HpctrainExecutor(slurm.SlurmExecutor):
         return {key: value for key, value in params.items() if key != "stderr_to_stdout"}
 
     def _internal_update_parameters(self, **kwargs: Any) -> None:
-        """Set parameters; refuse unknown keys and, once the site is known, unknown names.
-
-        Whether the job fits the site is checked at its submission, because a further call may
-        change it.
+        """Set parameters; refuse unknown keys and wrong values, but not yet those of a site.
 
         Raises:
             SpecError: an unknown key or a wrong value.
-            UnknownNameError: the site, launcher or partition does not exist.
         """
-        parameters = {**self.parameters, **kwargs}
-        job, site = _job(parameters, ["true"]), _site_of(parameters)
-        if site is not None:
-            with suppress(PlanError):
-                make_plan(job, load_site(site))
+        _job({**self.parameters, **kwargs}, ["true"])
         self.parameters.update(kwargs)
 
     def _internal_process_submissions(self, delayed_submissions: list[Any]) -> list[core.Job[Any]]:

@@ -15,10 +15,11 @@ from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HostsError
 from hpc_train.hosts.executor import check_hosts
 from hpc_train.hosts.queue_runner import candidates
-from hpc_train.hosts.run_on_hosts import Gap, Place, apart, take_hosts
+from hpc_train.hosts.run_on_hosts import Gap, apart, take_hosts
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.run import RunFolder
 from hpc_train.runs.run_queue import QueuedRuns
+from hpc_train.sites.profile import Host
 from tests.sites.test_host_list import JOB, SITE as TWO, plan_of, write
 
 # Hosts that are this machine.
@@ -223,7 +224,7 @@ def test_a_user_who_lingers_needs_systemd_run(ssh: Path) -> None:
     assert check_hosts(ssh, [plan(ssh)]) == ()
 
 
-HOSTS = [Place(f"gpu{n}", f"10.0.0.{n}") for n in (1, 2, 3)]
+HOSTS = [Host(name=f"gpu{n}", address=f"10.0.0.{n}") for n in (1, 2, 3)]
 
 
 def gap(of: int, to: int) -> Gap:

@@ -26,7 +26,7 @@ NODE = LiveNode(
 )  # fmt: skip
 QUEUE = LivePartition(
     name="p", state="UP", default=False, nodes=8, min_nodes=None, max_nodes=None, max_time=None,
-    default_time=None, max_memory=None, shared=None, qos="", allowed_qos=(), allowed_accounts=(),
+    default_time=None, shared=None, qos="", allowed_qos=(), allowed_accounts=(),
     preempt_mode="OFF", grace=None,
 )  # fmt: skip
 HOUR = Duration(3600)

@@ -51,7 +51,6 @@ GPU = LivePartition(
     max_nodes=8,
     max_time=Duration.parse("1d"),
     default_time=None,
-    max_memory=None,
     shared=False,
     qos="",
     allowed_qos=(),

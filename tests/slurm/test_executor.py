@@ -12,9 +12,7 @@ from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.run import JobState, RunFolder, Script, SlurmEndpoint
 from hpc_train.runs.submission_file import write
-from hpc_train.sites.profile import Limits
 from hpc_train.slurm.executor import ALLOCATIONS, SlurmExecutor
-from tests.sites import test_host_list as host_list
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.slurm.made import runs, says, submission, submitted
 
@@ -45,24 +43,6 @@ def test_what_is_asked_is_written_before_it_is_asked(slurm: FakeSlurm, tmp_path:
         assert before["native_id"] == f"_{number}"
         assert before["comment"] == after.comment == option(slurm.calls("sbatch")[0], "comment")
         assert after.native_id == f"1001_{number}"
-
-
-def test_the_runs_of_an_allocation_are_one_job_in_the_queue(tmp_path: Path) -> None:
-    plan = host_list.plan_of(host_list.write(tmp_path), host_list.JOB)
-    single = ExecutorOptions(limits=Limits(max_submit_jobs=1))
-    with pytest.raises(SubmitError, match="2 jobs, but the site allows 1"):
-        SLURM.ready(tmp_path, [plan, plan], single)
-    shared = msgspec.structs.replace(single, allocation=SCRIPT)
-    assert SLURM.ready(tmp_path, [plan, plan], shared) == shared
-
-
-def test_the_script_of_a_refused_allocation_is_taken_away(slurm: FakeSlurm, tmp_path: Path) -> None:
-    slurm.on("sbatch", "echo 'sbatch: error: no' >&2; exit 1")
-    made = runs(tmp_path, "p-r1", "q-r1")
-    with pytest.raises(SubmitError):
-        SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
-    assert list((tmp_path / ALLOCATIONS).iterdir()) == []
-    assert not any(run.submission.exists() for run in made)
 
 
 def test_an_allocation_that_cannot_be_written(slurm: FakeSlurm, tmp_path: Path) -> None:
@@ -118,15 +98,6 @@ def test_an_allocation_without_an_answer_is_found_for_all(slurm: FakeSlurm, tmp_
     assert {run: (s.state, s.job) for run, s in found.items()} == {
         made[1]: (JobState.PENDING, "1001")
     }
-
-
-def test_cancelling_is_one_scancel_for_all(slurm: FakeSlurm, tmp_path: Path) -> None:
-    made = runs(tmp_path, "p-r1", "p-r2", "q-r1")
-    SLURM.submit(tmp_path, made, ExecutorOptions())
-    SLURM.cancel(tmp_path, {run: submission(run) for run in made})
-    assert slurm.calls("scancel") == [["1001_1", "1001_2", "1002"]]
-    assert {submission(run).state for run in made} == {JobState.CANCELLED}
-    assert submission(made[0]).reason == "cancelled by the user"
 
 
 def test_a_scancel_that_fails_cancels_nothing(slurm: FakeSlurm, tmp_path: Path) -> None:

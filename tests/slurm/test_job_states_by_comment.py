@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,8 @@ import pytest
 from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint
 from hpc_train.runs.submission_file import owner
 from hpc_train.slurm.executor import SlurmExecutor
-from hpc_train.slurm.job_states import FIELD, RECORD, marked_jobs
-from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
+from hpc_train.slurm.job_states import FIELD, RECORD
+from tests.slurm.fake_slurm import BUSY, FakeSlurm
 from tests.slurm.made import runs, says, submission, submitted
 
 CLUSTER = SlurmEndpoint()
@@ -31,23 +30,6 @@ def one(*made: RunFolder) -> dict[str, JobReport]:
     return {run.run_id: report for run, report in found.items()}
 
 
-def find(mark: str) -> tuple[tuple[str, ...], str]:
-    found = marked_jobs(CLUSTER, "me")
-    return found.with_mark(mark), found.failure
-
-
-def test_a_job_is_found_by_its_comment(slurm: FakeSlurm) -> None:
-    queue(slurm, ("7", "PENDING", "(null)"), ("8", "RUNNING", "hpctrain:a"))
-    assert find("hpctrain:a") == (("8",), "")
-    assert find("hpctrain:b") == ((), "")
-    assert option(slurm.calls("squeue")[0], "user") == "me"
-
-
-def test_an_array_is_found_as_a_whole(slurm: FakeSlurm) -> None:
-    queue(slurm, ("12_[1-3]", "PENDING", "hpctrain:a"), ("12_0", "RUNNING", "hpctrain:a"))
-    assert find("hpctrain:a") == (("12",), "")
-
-
 def test_of_two_that_were_accepted_the_older_one_is_it(slurm: FakeSlurm, tmp_path: Path) -> None:
     one_run, many = runs(tmp_path, "p-r1", "q-r2")
     submitted(one_run, "", comment="hpctrain:a")
@@ -61,14 +43,6 @@ def test_of_two_that_were_accepted_the_older_one_is_it(slurm: FakeSlurm, tmp_pat
     )
     found = {name: report.job for name, report in one(one_run, many).items()}
     assert found == {"p-r1": "9", "q-r2": "11_2"}
-    assert find("hpctrain:a")[0][0] == "9"
-
-
-def test_silence_is_told(slurm: FakeSlurm) -> None:
-    slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
-    job, failure = find("hpctrain:a")
-    assert job == ()
-    assert "Socket timed out" in failure
 
 
 def test_elements_of_an_array_are_told_apart(slurm: FakeSlurm, tmp_path: Path) -> None:
@@ -133,10 +107,6 @@ def test_a_status_without_an_id_says_nothing_of_the_job(slurm: FakeSlurm, tmp_pa
     says(run)
     assert one(run)["p-r1"].reason == "Slurm never received it: sbatch was not answered"
     assert slurm.calls("sacct") == []
-
-
-def test_the_user_is_the_owner_of_the_folder(tmp_path: Path) -> None:
-    assert owner(tmp_path) == pwd.getpwuid(os.getuid()).pw_name
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")

@@ -13,10 +13,9 @@ import pytest
 from hpc_train.base.errors import SubmitError
 from hpc_train.runs import batch_executor
 from hpc_train.runs.executor import ExecutorOptions
-from hpc_train.runs.run import RunFolder
 from hpc_train.sites.profile import Limits
 from hpc_train.slurm.executor import SlurmExecutor
-from hpc_train.slurm.sbatch import allocation, batches
+from hpc_train.slurm.sbatch import batches
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.slurm.made import runs, submission
 
@@ -48,13 +47,6 @@ def test_the_options_of_one_submission(tmp_path: Path) -> None:
         f"{tmp_path}/p-r1",
     )
     assert many.command(options, "c")[3:5] == ("--array=1,3%2", "--exclude=n1,n7")
-
-
-def test_what_is_recorded_is_what_is_called(slurm: FakeSlurm, tmp_path: Path) -> None:
-    assert job_id_for(tmp_path, "p-r1", "p-r2") == "1001"
-    command = submission(RunFolder(path=tmp_path / "p-r1")).command
-    assert [("sbatch", *argv) for argv in slurm.calls("sbatch")] == [command]
-    assert slurm.calls("squeue") == []
 
 
 def test_a_refusal_is_not_tried_again(slurm: FakeSlurm, tmp_path: Path) -> None:
@@ -183,19 +175,6 @@ def test_a_script_of_a_site_may_print_before_the_id(slurm: FakeSlurm, tmp_path: 
     assert job_id_for(tmp_path, "p-r1") == "4711"
 
 
-def test_repetitions_of_a_point_are_one_array(tmp_path: Path) -> None:
-    made = runs(tmp_path, "2-ab-r3", "1-cd-r1", "2-ab-r1", "2-ab-r2")
-    first, second = batches(made, 1001)
-    assert first.elements == (1, 2, 3)
-    assert first.output == f"{tmp_path}/2-ab-r%a/logs/job.out"
-    assert first.arguments == (f"{tmp_path}/2-ab-r", "")
-    assert first.native_id(made[0], "77") == "77_3"
-    assert first.native_id(made[0], "") == "_3"
-    assert second.elements == ()
-    assert second.arguments == (f"{tmp_path}/1-cd-r1",)
-    assert second.native_id(made[1], "78") == "78"
-
-
 def test_further_attempts_keep_their_ending(tmp_path: Path) -> None:
     (batch,) = batches(runs(tmp_path, "p-r2.3", "p-r10.3"), 1001)
     assert batch.elements == (2, 10)
@@ -228,29 +207,6 @@ def test_a_percent_sign_in_a_path_is_no_pattern(tmp_path: Path) -> None:
 def test_single_jobs_are_never_an_array(tmp_path: Path) -> None:
     made = runs(tmp_path, "20261121-043123-758208-09be612d", "20261121-043124-758208-09be612d")
     assert [len(batch.runs) for batch in batches(made, 1001)] == [1, 1]
-
-
-def test_an_allocation_has_them_all(tmp_path: Path) -> None:
-    made = runs(tmp_path, "p-r1", "q-r1")
-    batch = allocation(tmp_path, made, tmp_path / ".allocations" / "a.sbatch", "x")
-    assert batch.shared
-    assert batch.output == f"{tmp_path}/.allocations/a.out"
-    assert {batch.native_id(run, "9") for run in made} == {"9"}
-
-
-def test_a_refusal_keeps_what_was_submitted(slurm: FakeSlurm, tmp_path: Path) -> None:
-    made = runs(tmp_path, *(f"p{number}-r1" for number in range(4)))
-    refuse = "echo 'sbatch: error: Invalid qos specification' >&2; exit 1"
-    slurm.on("sbatch", f'case "$*" in *{made[2].script}*) {refuse} ;; esac')
-    with pytest.raises(SubmitError, match=r"^2 of 4 runs were submitted, then: .*Invalid qos") as e:
-        SlurmExecutor().submit(tmp_path, made, ExecutorOptions())
-    assert "--qos" in e.value.hint
-    assert not e.value.transient
-    there = [submission(run) for run in made if run.submission.exists()]
-    calls = slurm.calls("sbatch")
-    assert [one.native_id for one in there] == ["1001", "1002"]
-    assert [one.comment for one in there] == [option(call, "comment") for call in calls[:2]]
-    assert len(calls) == 3
 
 
 def test_the_users_comment_stands_behind_the_mark(slurm: FakeSlurm, tmp_path: Path) -> None:

@@ -167,9 +167,9 @@ def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
     assert set(environment_changes(found, SlurmEndpoint(), ["partition"])) == ignored
     assert notices(found, {"partition": "own"}) == (
         "SBATCH_ACCOUNT=a is effective: sbatch reads it as --account",
-        "SBATCH_OUTPUT=mine.log is ignored: the submission sets --output itself",
+        "SBATCH_OUTPUT=mine.log is ignored: the submission decides on --output itself",
         "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
-        "SBATCH_WAIT=1 is ignored: submit never waits (--wait of hpctrain follows the runs)",
+        "SBATCH_WAIT=1 is ignored: the submission decides on --wait itself",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import logging
 from pathlib import Path
 
@@ -13,14 +12,12 @@ from hpc_train.runs.run import JobReport, JobState, SlurmEndpoint
 from hpc_train.slurm.job_states import (
     FIELD,
     RECORD,
-    QueueEntry,
     base_ids,
     epoch,
     job_ids,
     parse_queue,
     selection,
     squeue,
-    wanted,
 )
 
 ANSWERS = Path(__file__).parent / "answers"
@@ -161,32 +158,10 @@ def test_other_ids_are_refused(word: str) -> None:
         job_ids(word)
 
 
-@given(st.integers(0, 4_000_000_000))
-def test_times_are_local(seconds: int) -> None:
-    local = datetime.datetime.fromtimestamp(seconds)
-    if local.fold == 0:
-        assert epoch(local.isoformat()) == seconds
-
-
-@pytest.mark.parametrize("text", ["N/A", "", "Unknown", "None", "2026-13-01T00:00:00"])
-def test_no_time_is_none(text: str) -> None:
-    assert epoch(text) is None
-
-
 def test_one_question_names_each_job_once() -> None:
     assert base_ids({"12_1", "12_2", "7", "_3", "", "x"}) == ("7", "12")
     assert selection(["12_1", "7"]) == ["--jobs=7,12"]
     assert selection([str(10**9 + job) for job in range(20_000)]) == []
-
-
-def test_only_what_was_asked_for_is_kept() -> None:
-    report = JobReport(state=JobState.RUNNING)
-    entries = [
-        QueueEntry(job=job, report=report, comment="", name="")
-        for job in ("7", "12_1", "12_2", "13_1", "70")
-    ]
-    kept = wanted(entries, ["7", "12_2", "13"])
-    assert [entry.job for entry in kept] == ["7", "12_2", "13_1"]
 
 
 @pytest.fixture

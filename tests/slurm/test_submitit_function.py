@@ -12,7 +12,7 @@ import pytest
 import submitit
 from submitit.core import utils
 
-from hpc_train.base.errors import PlanError, SpecError, SubmitError, UnknownNameError
+from hpc_train.base.errors import PlanError, SpecError, SubmitError
 from hpc_train.runs.run import RunFolder
 from hpc_train.slurm.submitit_script import submit_script
 from hpc_train.submissions.submitit_plugin import FunctionJob
@@ -126,12 +126,6 @@ def test_a_job_that_a_further_call_makes_fit(
         ({"hpctrain_command": ["x"]}, NameError, "Unknown argument 'command'"),
         ({"nodes": 0}, SpecError, r"update_parameters: resources\.nodes: must be a whole number"),
         ({"hpctrain_env": {"A_TOKEN": "hush-hush"}}, SpecError, r"env\.A_TOKEN looks like a"),
-        ({"hpctrain_site": "slurm-genric"}, UnknownNameError, "did you mean 'slurm-generic'"),
-        (
-            {"hpctrain_site": "slurm-generic", "hpctrain_launcher": "snur"},
-            UnknownNameError,
-            "update_parameters: unknown launcher 'snur'",
-        ),
     ],
 )
 def test_wrong_parameters_are_refused_at_once(
@@ -183,18 +177,6 @@ def test_a_launcher_without_ranks_is_refused(
 def submit(run: RunFolder) -> str:
     command = ["sbatch", "--comment=c", str(run.script), str(run.path)]
     return submit_script(command, run.script.read_text("utf-8"))
-
-
-def test_sbatch_gets_the_script_its_options_and_arguments(
-    fake: Fake, run: RunFolder, tmp_path: Path
-) -> None:
-    fake("sbatch", f'printf "%s\\n" "$@" >{tmp_path}/argv; echo Submitted batch job 123')
-    before = run.script.read_bytes()
-    assert submit(run) == "123"
-    argv = (tmp_path / "argv").read_text().splitlines()
-    assert argv == ["--comment=c", str(run.script), str(run.path)]
-    assert run.script.read_bytes() == before
-    assert sorted(path.name for path in run.path.iterdir()) == ["job.sbatch", "logs"]
 
 
 @pytest.mark.parametrize("body", ["echo 'sbatch: error: no' >&2; exit 1", "echo what"])

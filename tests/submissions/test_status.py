@@ -20,9 +20,8 @@ from hpc_train.runs.run import JobState, Run, RunFolder
 from hpc_train.runs.run_queue import FOLDER, Queue, take
 from hpc_train.runs.run_states import Watch, cancel, runs_below
 from hpc_train.runs.submission_file import write
-from hpc_train.slurm.job_states import FIELD, RECORD
 from hpc_train.submissions.submit import submit
-from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
+from tests.slurm.fake_slurm import BUSY, FakeSlurm
 from tests.submissions.on_slurm import RESULTS, job, says, study, submission
 from tests.submissions.runs_of import written
 
@@ -125,20 +124,6 @@ def test_silence_is_unknown_and_watching_goes_on(slurm: FakeSlurm, clock: Clock)
     assert only(watch).state is JobState.PENDING
 
 
-def copies(run: RunFolder, count: int) -> list[RunFolder]:
-    """Make many runs of one, elements of an array from 1 on."""
-    found = submission(run)
-    manifest = run.manifest.read_bytes()
-    made = []
-    for number in range(1, count + 1):
-        copy = RunFolder(path=run.path.with_name(f"copy-r{number}"))
-        copy.logs.mkdir(parents=True)
-        copy.manifest.write_bytes(manifest)
-        write(copy, msgspec.structs.replace(found, native_id=f"5000_{number}"))
-        made.append(copy)
-    return made
-
-
 @contextmanager
 def read_only(path: Path) -> Iterator[None]:
     """Forbid writing below a folder; root needs a mount for that."""
@@ -154,19 +139,6 @@ def read_only(path: Path) -> Iterator[None]:
         yield
     finally:
         call(["umount", str(path)], 10)
-
-
-def test_a_thousand_runs_are_one_question(slurm: FakeSlurm) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    copies(run, 1000)
-    entries = [FIELD.join(("5000_[1-1000]", "PENDING", "N/A", "", "Priority", "j", "c"))]
-    (slurm.folder / "queue").write_text("".join(f"{entry}{RECORD}\n" for entry in entries))
-    states = [found.state for found in runs_below(run.path.parent)]
-    assert states.count(JobState.PENDING) == 1000
-    assert states.count(JobState.LOST) == 1
-    assert len(slurm.calls("squeue")) == len(slurm.calls("sacct")) == 1
-    assert option(slurm.calls("squeue")[0], "jobs") == "1001,5000"
-    assert option(slurm.calls("sacct")[0], "jobs") == "1001"
 
 
 def test_an_end_is_learned_and_not_asked_for_again(slurm: FakeSlurm) -> None:

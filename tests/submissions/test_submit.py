@@ -20,11 +20,11 @@ from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.reports.write_report import render_report
 from hpc_train.runs.expected_runs import ExpectedRun
 from hpc_train.runs.json_files import read_json, to_json, write_file
-from hpc_train.runs.run import PROFILE, JobState, JobStatus, Manifest
+from hpc_train.runs.run import JobState, JobStatus
 from hpc_train.runs.run_queue import FOLDER, is_held
 from hpc_train.runs.run_states import cancel, runs_below
-from hpc_train.scripts.prepare import Prepared, Request, prepare
-from hpc_train.submissions.submit import batch_of, submit
+from hpc_train.scripts.prepare import Prepared
+from hpc_train.submissions.submit import submit
 from tests.submissions.waiting import finished, wait_for
 
 Prepare = Callable[..., Prepared]
@@ -198,59 +198,6 @@ def test_a_full_disk_leaves_nothing_behind(desk: Path, study: Prepare) -> None:
         assert not list((desk / "small" / "results").glob("*"))
     finally:
         run(["umount", "small"], 10)
-
-
-SITE = """\
-schema: 1
-name: mine
-description: d
-scheduler: slurm
-launchers: {default: srun, allowed: [srun]}
-"""
-STUDY = """\
-job: {command: ["true"], resources: {cpus_per_task: 1, time: 5m}}
-axes: {nodes: [1, 2]}
-scaling: strong
-placement: nested
-"""
-
-
-def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "site" / "templates").mkdir(parents=True)
-    (tmp_path / "site" / "mine.yaml").write_text(SITE)
-    (tmp_path / "site" / "templates" / "nested.sbatch.j2").write_text("#!/bin/bash\n# mine\n")
-    (tmp_path / "study.yaml").write_text(STUDY)
-    monkeypatch.chdir(tmp_path)
-    prepared = prepare(Request(path=Path("study.yaml"), site="site/mine.yaml"))
-    assert prepared.allocation is not None
-    assert prepared.allocation.text == "#!/bin/bash\n# mine\n"
-    entries = [
-        (
-            Manifest(
-                schema=1,
-                run_id=f"{point.stem}-r1",
-                name=prepared.name,
-                study=prepared.name,
-                axes=point.axes,
-                repetition=1,
-                attempt=1,
-                created="2026-11-01T00:00:00",
-                spec=point.job.value,
-                plan=point.plan,
-                script_digest=point.script.digest,
-                template_digest=point.script.template_digest,
-                provenance={PROFILE: str(prepared.site.profile)},
-            ),
-            point.script,
-        )
-        for point in prepared.points
-    ]
-    allocation = batch_of(prepared.site.site, entries).options.allocation
-    assert allocation is not None
-    assert allocation.text == prepared.allocation.text
-    assert allocation.template_digest == prepared.allocation.template_digest
 
 
 PRINTS = "import json; print('@hpct', json.dumps(dict(samples_per_second=10, global_batch_size=8)))"

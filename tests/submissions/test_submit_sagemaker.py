@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.base.errors import HpcTrainError, SubmitError
+from hpc_train.base.errors import SubmitError
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.run import JobState, Manifest, RunFolder, Submission
 from hpc_train.runs.run_states import runs_below
@@ -53,13 +53,6 @@ def test_a_request_without_an_answer_may_have_been_accepted(
     assert run.submission is not None and "/hpct-resnet" in run.submission.native_id
     assert run.state is JobState.UNKNOWN
     assert run.problem.endswith("s ago, and SageMaker does not list it yet")
-
-
-def test_a_name_that_is_taken_by_a_job_that_nobody_may_see_is_a_refusal(account: Account) -> None:
-    account.service.refused["CreateTrainingJob"] = (1, "ResourceInUse", "the name is taken")
-    request = Request(path=account.folder / "job.yaml", site=str(account.folder / "aws.yaml"))
-    with pytest.raises(HpcTrainError, match=r"AWS refuses it: .*not.*find"):
-        submit(prepare(request), account.folder / "results", [])
 
 
 def test_a_job_is_found_by_a_clock_that_is_ahead(account: Account, tmp_path: Path) -> None:

@@ -137,6 +137,19 @@ def test_a_nested_study_is_one_job_for_all(slurm: FakeSlurm) -> None:
     assert {run.state for run in runs_below(done.home)} == {JobState.PENDING}
 
 
+def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile(
+    slurm: FakeSlurm,
+) -> None:
+    site = profile("")
+    Path("templates").mkdir()
+    Path("templates/nested.sbatch.j2").write_text("#!/bin/bash\n# mine\n")
+    prepared = study("placement=nested", "time=1m", site=site)
+    submit(prepared, RESULTS, [])
+    assert prepared.allocation is not None
+    script = Path(slurm.calls("sbatch")[0][-2])
+    assert script.read_text() == prepared.allocation.text == "#!/bin/bash\n# mine\n"
+
+
 def test_the_cost_is_told_and_may_be_too_much(slurm: FakeSlurm) -> None:
     said: list[str] = []
     settings = ("launcher=srun", "gpus_per_node=2", "time=30m")
@@ -164,12 +177,6 @@ def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.Mon
         "SBATCH_HINT=nomultithread is effective: sbatch reads it as --hint",
         "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
     )
-
-
-def test_a_shell_of_mpirun_is_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PMIX_RANK", "0")
-    prepared = job()
-    assert notices_of(prepared) == ("PMIX_RANK of this shell is not passed on",)
 
 
 def test_a_machine_without_a_scheduler_needs_none(
