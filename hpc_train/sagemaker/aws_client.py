@@ -11,10 +11,8 @@ from hpc_train.base.errors import HpcTrainError, PlanError, SiteProfileError, Su
 from hpc_train.base.extras import need
 from hpc_train.sites.profile import SourcedSite
 
-# What is waited for an answer, and how often: two minutes in all; half a minute for a state or log,
-# which the next command asks for again.
-_ANSWER_S, _ATTEMPTS = 15, 6
-_STATE_S, _STATE_ATTEMPTS = 8, 4
+# What is waited for an answer, and how often: half a minute; for an upload, two.
+_ANSWER_S, _ATTEMPTS = 8, 4
 _UPLOAD_S, _UPLOADS = 30, 4
 
 
@@ -75,11 +73,10 @@ def account_of_shell(region: str) -> str:
     return str(client("sts", region, attempts=1).get_caller_identity()["Account"])
 
 
-def client(service: str, region: str, attempts: int | None = None, *, states: bool = False) -> Any:
+def client(service: str, region: str, attempts: int | None = None) -> Any:
     """Return a client that retries throttled calls, slower each time.
 
-    An endpoint that accepts calls and never answers ends one after two minutes; with `states`,
-    after half a minute.
+    An endpoint that accepts calls and never answers ends one after half a minute.
 
     Raises:
         MissingExtraError: boto3 is not installed.
@@ -88,8 +85,6 @@ def client(service: str, region: str, attempts: int | None = None, *, states: bo
     from botocore.config import Config
 
     wait_s, tries = (_UPLOAD_S, _UPLOADS) if service == "s3" else (_ANSWER_S, _ATTEMPTS)
-    if states:
-        wait_s, tries = _STATE_S, _STATE_ATTEMPTS
     config = Config(
         retries={"mode": "adaptive", "total_max_attempts": attempts or tries},
         connect_timeout=5,
@@ -98,16 +93,13 @@ def client(service: str, region: str, attempts: int | None = None, *, states: bo
     return session().client(service, region_name=region, config=config)
 
 
-_WHAT = "scheduler sagemaker"
-
-
 def check_boto3() -> None:
     """Check that boto3 is installed.
 
     Raises:
         MissingExtraError: with the command that installs it.
     """
-    need(_WHAT, "sagemaker")
+    need("scheduler sagemaker", "sagemaker")
 
 
 def region_of_shell() -> str | None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hpc_train.base.errors import HpcTrainError, StoreError, SubmitError
+from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import Executor, ExecutorOptions
 from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
@@ -74,7 +74,7 @@ class SageMakerExecutor(Executor):
         """Append the new lines of CloudWatch; see `Executor.fetch_logs`."""
         for region, own in _by_region(runs).items():
             try:
-                logs = client("logs", region, states=True)
+                logs = client("logs", region)
                 for run, submission in own.items():
                     fetch(logs, JobId.parse(submission.native_id).name, run)
             except aws_errors() as failure:
@@ -88,7 +88,7 @@ class SageMakerExecutor(Executor):
                 for run, submission in own.items():
                     _stop(service, run, submission)
             except aws_errors() as failure:
-                raise _refused(explain(failure, None)) from None
+                raise explain(failure, None) from None
 
 
 def _by_region(
@@ -113,7 +113,3 @@ def _stop(service: Any, run: RunFolder, submission: Submission) -> None:
     with suppress(StoreError):
         fetch(client("logs", JobId.parse(submission.native_id).region), name, run)
     mark(run, submission, JobState.CANCELLED, "cancelled by the user")
-
-
-def _refused(failure: HpcTrainError) -> HpcTrainError:
-    return SubmitError(failure.message, failure.hint)

@@ -45,7 +45,7 @@ def job_reports(region: str, runs: Mapping[RunFolder, Submission]) -> dict[RunFo
     """
     names = {JobId.parse(submission.native_id).name for submission in runs.values()}
     since = min(datetime.datetime.fromisoformat(one.submitted) for one in runs.values())
-    listed = _listed(client("sagemaker", region, states=True), names, since - _EARLIER)
+    listed = _listed(client("sagemaker", region), names, since - _EARLIER)
     return {
         run: _report(JobId.parse(submission.native_id), run, submission, listed)
         for run, submission in runs.items()
@@ -93,13 +93,13 @@ def _ended(job: JobId, run: RunFolder) -> JobReport:
 
     Without `job`, the state is not recorded, and the next query asks again.
     """
-    service = client("sagemaker", job.region, states=True)
+    service = client("sagemaker", job.region)
     described: dict[str, Any] = service.describe_training_job(TrainingJobName=job.name)
     state, reason = state_of(described)
     try:
         if not is_own(run.path):
             raise StoreError(f"{run.path} belongs to another user")
-        fetch(client("logs", job.region, states=True), job.name, run)
+        fetch(client("logs", job.region), job.name, run)
         complete = write_status(run, described, time.time())
     except (OSError, StoreError) as failure:
         message = f"its logs cannot be written: {getattr(failure, 'message', failure)}"

@@ -55,15 +55,6 @@ class _Job(Value, frozen=True, kw_only=True):
         return str(self.request["TrainingJobName"])
 
 
-class _Aws(Value, frozen=True, kw_only=True):
-    """The clients of a region, and the profile for messages."""
-
-    site: SourcedSite
-    region: str
-    jobs: Any
-    files: Any
-
-
 def submit_jobs(
     home: Path, runs: Sequence[RunFolder], options: ExecutorOptions, site: SourcedSite
 ) -> None:
@@ -75,11 +66,27 @@ def submit_jobs(
     archives: dict[Path, CodeArchive] = {}
     jobs = [_job(run, site, home.parent, archives) for run in runs]
     region = region_of(site)
-    aws = _Aws(
-        site=site, region=region, jobs=client("sagemaker", region), files=client("s3", region)
-    )
+    service, files = client("sagemaker", region), client("s3", region)
     uploaded: set[str] = set()
-    submit_each(len(jobs), jobs, lambda job: _submit(aws, job, options, uploaded))
+
+    def submit(job: _Job) -> int:
+        try:
+            _upload(files, section_of(site).bucket, job, uploaded)
+        except aws_errors() as failure:
+            raise explain(failure, site, job.where) from None
+        _record(job, region, options)
+        try:
+            service.create_training_job(**job.request)
+        except aws_errors() as failure:
+            # Its name has 12 random digits: an earlier attempt of this call was accepted.
+            if code_of(failure) != _TAKEN:
+                error = explain(failure, site, job.where)
+                if not (isinstance(error, SubmitError) and error.transient):
+                    job.run.submission.unlink(missing_ok=True)
+                raise error from None
+        return 1
+
+    submit_each(len(jobs), jobs, submit)
 
 
 def _job(run: RunFolder, site: SourcedSite, results: Path, known: dict[Path, CodeArchive]) -> _Job:
@@ -97,38 +104,24 @@ def _job(run: RunFolder, site: SourcedSite, results: Path, known: dict[Path, Cod
     return _Job(run=run, mark=digits, request=request, code=code, where=where)
 
 
-def _submit(aws: _Aws, job: _Job, options: ExecutorOptions, uploaded: set[str]) -> int:
-    """Upload the files, record the request, and send it."""
-    try:
-        _upload(aws, job, uploaded)
-    except aws_errors() as failure:
-        raise explain(failure, aws.site, job.where) from None
-    _record(aws, job, options)
-    try:
-        aws.jobs.create_training_job(**job.request)
-    except aws_errors() as failure:
-        _refused(aws, job, failure)
-    return 1
-
-
-def _upload(aws: _Aws, job: _Job, uploaded: set[str]) -> None:
-    bucket, _, prefix = section_of(aws.site).bucket.removeprefix("s3://").partition("/")
+def _upload(files: Any, uri: str, job: _Job, uploaded: set[str]) -> None:
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     folder = f"{prefix}/" if prefix else ""
     if job.code.digest not in uploaded:
         key = f"{folder}code/{job.code.digest}/{CODE_FILE}"
-        aws.files.put_object(Bucket=bucket, Key=key, Body=job.code.content)
+        files.put_object(Bucket=bucket, Key=key, Body=job.code.content)
         uploaded.add(job.code.digest)
     for path in (job.run.script, *job.run.beside):
         name = SCRIPT_FILE if path == job.run.script else path.name
         key = f"{folder}{job.name}/input/{name}"
-        aws.files.put_object(Bucket=bucket, Key=key, Body=read_regular(path))
+        files.put_object(Bucket=bucket, Key=key, Body=read_regular(path))
 
 
-def _record(aws: _Aws, job: _Job, options: ExecutorOptions) -> None:
+def _record(job: _Job, region: str, options: ExecutorOptions) -> None:
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     submission = Submission(
         executor="sagemaker",
-        native_id=str(JobId(region=aws.region, name=job.name)),
+        native_id=str(JobId(region=region, name=job.name)),
         submitted=now,
         cluster=options.cluster,
         comment=f"{MARK}={job.mark}",
@@ -136,22 +129,6 @@ def _record(aws: _Aws, job: _Job, options: ExecutorOptions) -> None:
         checkpoints=job.request.get("CheckpointConfig", {}).get("S3Uri", ""),
     )
     write(job.run, submission)
-
-
-def _refused(aws: _Aws, job: _Job, failure: Exception) -> None:
-    """Return if the job exists: an earlier attempt of this call was accepted.
-
-    Its name has 12 random digits, so that it is no other job.
-
-    Raises:
-        HpcTrainError: refused, and the run was not submitted; or it is unknown whether it was.
-    """
-    if code_of(failure) == _TAKEN:
-        return
-    error = explain(failure, aws.site, job.where)
-    if not (isinstance(error, SubmitError) and error.transient):
-        job.run.submission.unlink(missing_ok=True)
-    raise error
 
 
 MOST_BYTES = 100 << 20

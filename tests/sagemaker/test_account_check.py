@@ -69,7 +69,7 @@ def test_a_state_that_is_not_known_has_the_reason(
         executor="sagemaker", native_id="eu-west-1/hpct-x", submitted="2026-11-01T10:00:00+00:00"
     )
     runs = {RunFolder(path=account / "x"): submission}
-    monkeypatch.setattr(aws_client, "_STATE_ATTEMPTS", 1)
+    monkeypatch.setattr(aws_client, "_ATTEMPTS", 1)
     for name, value, reason in (
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:1", "AWS does not answer: Could not connect"),
         ("AWS_PROFILE", "nothing", "the configuration of AWS in this shell: The config profile"),

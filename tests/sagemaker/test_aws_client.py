@@ -165,11 +165,10 @@ def test_an_expired_login_is_refused_before_anything_is_submitted(
         check_credentials(site(tmp_path))
 
 
-def test_a_state_is_waited_for_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = client("sagemaker", "eu-west-1", states=True).meta.config
-    assert config.read_timeout * config.retries["total_max_attempts"] == 32
-    config = client("sagemaker", "eu-west-1").meta.config
-    assert config.read_timeout * config.retries["total_max_attempts"] == 90
+def test_an_answer_is_waited_for_half_a_minute_and_an_upload_for_two() -> None:
+    for service, seconds in (("sagemaker", 32), ("s3", 120)):
+        config = client(service, "eu-west-1").meta.config
+        assert config.read_timeout * config.retries["total_max_attempts"] == seconds
 
 
 def hpctrain(folder: Path, *words: str, before: str = "") -> subprocess.CompletedProcess[str]:
