@@ -11,7 +11,7 @@ import os
 import shlex
 import tarfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +21,6 @@ import msgspec
 from hpc_train.base.errors import SubmitError
 from hpc_train.base.files import files_in, open_to_append
 from hpc_train.base.processes import exchange
-from hpc_train.base.value import Value
 from hpc_train.hosts.run_on_hosts import (
     HostState,
     Taken,
@@ -50,7 +49,7 @@ from hpc_train.runs.json_files import write_file
 from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.run_queue import QueuedRuns, plan_of, say, wanted, was_cancelled
 from hpc_train.runs.submission_file import mark, read
-from hpc_train.sites.profile import Host, HostList
+from hpc_train.sites.profile import Host
 
 # Each process adds up to 2 s, so that those that wait for a host do not ask at the same times.
 _PAUSE_S = 2.0
@@ -114,8 +113,13 @@ def _start(run: RunFolder, plan: LaunchPlan, started: StartedHosts) -> str:
     """Copy the files and start the script on all hosts; return why it failed, if it did."""
     if plan.host_list is None:
         raise AssertionError("a plan without hosts")
-    copy = copy_of(run, plan, plan.host_list, run.path.parent.parent)
-    answers = _copied(started, copy)
+    folder = Path(plan.workdir or ".").absolute()
+    target, files = "", []
+    if not plan.host_list.shared:
+        target = f"{plan.host_list.workdir}/work/{folder.name or 'root'}-{folder_key(folder)}"
+        files = files_to_copy(folder, run.path.parent.parent)
+    script = (run.script, *run.beside)
+    answers = _copied(started, lambda host: put(host, script, folder, target, files))
     if reason := faults(started.hosts, answers):
         return reason
     if not wanted(run):
@@ -128,10 +132,10 @@ def _start(run: RunFolder, plan: LaunchPlan, started: StartedHosts) -> str:
     return faults(started.hosts, start_on(started, folders, plan, secrets))
 
 
-def _copied(started: StartedHosts, copy: Copy) -> list[Answer]:
+def _copied(started: StartedHosts, copy: Callable[[StartedHost], Answer]) -> list[Answer]:
     """Copy to all hosts, which keep their locks meanwhile."""
     with ThreadPoolExecutor(MOST_AT_ONCE) as threads:
-        copies = [threads.submit(put, host, copy) for host in started.hosts]
+        copies = [threads.submit(copy, host) for host in started.hosts]
         while wait(copies, _KEEP_S).not_done:
             keep_waiting(started)
     return [one.result() for one in copies]
@@ -217,66 +221,41 @@ _PATIENCE_S = 3600.0
 _NO_PROTOCOL = (2, 12, 127)
 
 
-class Copy(Value, frozen=True, kw_only=True):
-    """What the hosts of a run get: files of `folder`, copied to `target`, which may begin with ~.
+def put(
+    host: StartedHost, script: Sequence[Path], folder: Path, target: str, files: Sequence[str]
+) -> Answer:
+    """Copy a script, and `files` of a folder to `target`, to one host.
 
-    With `shared`, they see the folder itself.
+    `target` may begin with ~; without one, the host sees the folder itself. The answer has the line
+    `folder`, or says what went wrong.
     """
-
-    folder: Path
-    target: str
-    shared: bool
-    files: tuple[str, ...]
-    script: tuple[Path, ...]
-
-
-def copy_of(run: RunFolder, plan: LaunchPlan, hosts: HostList, results: Path) -> Copy:
-    """Return what the hosts of a run get.
-
-    Raises:
-        SubmitError: the working folder is too large.
-    """
-    folder = Path(plan.workdir or ".").absolute()
-    return Copy(
-        folder=folder,
-        target=f"{hosts.workdir}/work/{folder.name or 'root'}-{folder_key(folder)}",
-        shared=hosts.shared,
-        files=() if hosts.shared else tuple(files_to_copy(folder, results)),
-        script=(run.script, *run.beside),
-    )
-
-
-def put(host: StartedHost, copy: Copy) -> Answer:
-    """Copy to one host; the answer has the line `folder`, or says what went wrong."""
-    script = {path.name: path for path in copy.script}
-    answer = _by_tar(host.name, host.folder, script)
+    answer = _by_tar(host.name, host.folder, {path.name: path for path in script})
     if fault(answer):
         return answer
-    if copy.shared:
-        return Answer(lines=(("folder", str(copy.folder)),))
-    made = call(host.name, "make", copy.target)
-    target = made.get("folder")
-    if target is None or fault(made):
+    if not target:
+        return Answer(lines=(("folder", str(folder)),))
+    made = call(host.name, "make", target)
+    there = made.get("folder")
+    if there is None or fault(made):
         return made
-    sent = _by_rsync(host.name, target, copy) or _by_tar(
-        host.name, target, {name: copy.folder / name for name in copy.files}
+    names = b"".join(os.fsencode(name) + b"\0" for name in files)
+    sent = _by_rsync(host.name, there, folder, names) or _by_tar(
+        host.name, there, {name: folder / name for name in files}
     )
     if fault(sent):
         return sent
-    names = b"".join(os.fsencode(name) + b"\0" for name in copy.files)
-    pruned = call(host.name, "prune", target, given=names)
+    pruned = call(host.name, "prune", there, given=names)
     return pruned if fault(pruned) else made
 
 
-def _by_rsync(host: str, target: str, copy: Copy) -> Answer | None:
+def _by_rsync(host: str, target: str, folder: Path, names: bytes) -> Answer | None:
     """Send what changed; None if rsync is missing here or there, so that a tar has to do."""
     remote = shlex.join(("ssh", *options()))
     argv = (
         *("rsync", "--archive", "--no-owner", "--no-group", "--protect-args"),
         *("--from0", "--files-from=-"),
-        *("--rsh", remote, "--", f"{copy.folder}/", f"{host}:{target}/"),
+        *("--rsh", remote, "--", f"{folder}/", f"{host}:{target}/"),
     )
-    names = b"".join(os.fsencode(name) + b"\0" for name in copy.files)
     done = exchange(argv, names, _PATIENCE_S)
     if done.returncode == 0:
         return Answer(lines=(("folder", target),))

@@ -11,7 +11,6 @@ import pytest
 from hpc_train.base.errors import SubmitError
 from hpc_train.hosts.queue_runner import (
     MOST_MIB,
-    Copy,
     fetch,
     files_to_copy,
     parts,
@@ -197,15 +196,9 @@ def test_a_tar_replaces_rsync_only_where_it_is_missing(
     for name in ("here", "run"):
         (tmp_path / name).mkdir()
     (tmp_path / "here" / "a").write_text("content")
-    copy = Copy(
-        folder=tmp_path / "here",
-        target=str(tmp_path / "there"),
-        shared=False,
-        files=("a",),
-        script=(tmp_path / "here" / "a",),
-    )
     host = StartedHost(name="gpu1", address="", folder=str(tmp_path / "run"), boot="")
-    said = fault(put(host, copy))
+    here = tmp_path / "here"
+    said = fault(put(host, (here / "a",), here, str(tmp_path / "there"), ("a",)))
     assert problem in said
     assert bool(said) == bool(problem)
     assert (tmp_path / "there" / "a").exists() == (not problem)
