@@ -21,14 +21,7 @@ from hpc_train.pbs.jobs import (
     transient,
 )
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.runs.batch_executor import (
-    BatchExecutor,
-    Called,
-    JobCall,
-    MarkedJobs,
-    new_mark,
-    submit_each,
-)
+from hpc_train.runs.batch_executor import BatchExecutor, Called, JobCall, MarkedJobs, submit_each
 from hpc_train.runs.executor import ExecutorOptions, check_queue_limit
 from hpc_train.runs.run import JobReport, RunFolder, SlurmEndpoint
 from hpc_train.sites.profile import SourcedSite
@@ -85,7 +78,7 @@ class PbsExecutor(BatchExecutor):
         """Submit a job for each run; see `Executor.submit`."""
 
         def submit(run: RunFolder) -> int:
-            folder, mark = str(run.path.absolute()), new_mark()
+            folder, mark = str(run.path.absolute()), self.new_mark()
             variables = f"HPCTRAIN_RUN={quoted(folder)},{MARK}={mark}"
             words = ("-o", f"{folder}/logs/job.out", "-v", variables, str(run.script.absolute()))
             command = ("qsub", *words)

@@ -123,6 +123,10 @@ class BatchExecutor(Executor):
     ends: ClassVar[str]
     ping: ClassVar[str]
 
+    def new_mark(self) -> str:
+        """Return a mark that no other job has."""
+        return f"{MARK}{uuid.uuid4().hex[:16]}"
+
     @abstractmethod
     def jobs_of(self, cluster: SlurmEndpoint, user: str) -> MarkedJobs:
         """Return the jobs of a user."""
@@ -322,11 +326,6 @@ class BatchExecutor(Executor):
     def forced_end(self, jobs: Sequence[str]) -> str:
         """Return the next command for jobs that do not end."""
         return "try again"
-
-
-def new_mark() -> str:
-    """Return a mark that no other job has."""
-    return f"{MARK}{uuid.uuid4().hex[:16]}"
 
 
 def _is_not_reached(message: str) -> bool:

@@ -27,13 +27,7 @@ from hpc_train.runs.executor import ExecutorOptions, working_files
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.run import RESUMES_FROM, RETRY_OF, Manifest, RunFolder, Submission
 from hpc_train.runs.submission_file import write
-from hpc_train.sagemaker.aws_client import (
-    aws_errors,
-    client,
-    code_of,
-    explain,
-    region_of,
-)
+from hpc_train.sagemaker.aws_client import aws_errors, client, code_of, explain, region_of
 from hpc_train.sagemaker.job_reports import JobId
 from hpc_train.sagemaker.training_job import CODE_FILE, MARK, SCRIPT_FILE, section_of, training_job
 from hpc_train.sites.profile import SourcedSite

@@ -12,7 +12,7 @@ from secrets import token_hex
 
 from hpc_train.base.errors import SiteProfileError, StoreError, SubmitError
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.runs.batch_executor import BatchExecutor, MarkedJobs, new_mark, submit_each
+from hpc_train.runs.batch_executor import BatchExecutor, MarkedJobs, submit_each
 from hpc_train.runs.executor import ExecutorOptions, check_queue_limit
 from hpc_train.runs.run import JobReport, RunFolder, SlurmEndpoint
 from hpc_train.runs.run_states import is_ending
@@ -46,7 +46,7 @@ class SlurmExecutor(BatchExecutor):
         submit_each(len(runs), calls, lambda call: self._submit(call, options))
 
     def _submit(self, call: SbatchCall, options: ExecutorOptions) -> int:
-        mark = " ".join(filter(None, (new_mark(), options.comment)))
+        mark = " ".join(filter(None, (self.new_mark(), options.comment)))
         command = call.command(options, mark)
         try:
             return self.submit_once(

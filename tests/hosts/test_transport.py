@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.hosts.queue_runner import (
-    MOST_MIB,
-    fetch,
-    files_to_copy,
-    parts,
-    put,
-)
+from hpc_train.hosts.queue_runner import MOST_MIB, fetch, files_to_copy, parts, put
 from hpc_train.hosts.run_on_hosts import fault
 from hpc_train.hosts.transport import Answer, StartedHost, StartedHosts, at_once, call, options
 from hpc_train.runs.run import RunFolder
