@@ -178,7 +178,7 @@ def _draw(lines: Sequence[BandwidthTable], title: str, paper: Paper) -> Canvas:
         )
     every = [value for line in lines for value in line.values[line.metric].values()]
     if word == "latency":
-        log_axis(axes, "y", every)
+        log_axis(axes, every)
     else:
         plain_axis(axes, 0.0, max(every))
     _size_axis(axes, [size for line in lines for size in line.values[line.metric]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -12,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpc_train.base.errors import HpcTrainError, LogParseError, ReportError
-from hpc_train.base.files import is_folder, is_regular, read_regular
-from hpc_train.base.value import encode_unit
+from hpc_train.base.files import is_folder, is_regular
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression
 from hpc_train.reports.caveats import MEANING, run_caveats
 from hpc_train.reports.compare import side
 from hpc_train.reports.formats.csv_table import flat_row, flat_rows
 from hpc_train.reports.gates import OF_RUN, REFERENCE, GateInputs, gated
-from hpc_train.reports.report import CAVEATS, Fact, Report, RunDetail
+from hpc_train.reports.report import CAVEATS, Fact, Report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
@@ -114,9 +112,8 @@ def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOption
     report = msgspec.structs.replace(report, partial=unfinished, provenance=facts)
     if not options.details:
         return report
-
-    run_details, scripts = details(inputs)
-    return msgspec.structs.replace(report, details=run_details, scripts=scripts)
+    own = {run.folder.run_id: _diagnosis_text(run) for run in inputs.own}
+    return msgspec.structs.replace(report, diagnoses=own)
 
 
 # Values of a single run, by the columns of the run table.
@@ -348,27 +345,6 @@ def runs_frame(report: Report) -> pd.DataFrame:
 _LINES = 3
 
 
-def details(inputs: ReportInputs) -> tuple[tuple[RunDetail, ...], dict[str, str]]:
-    """Return the details of each run, and the text of each script by its digest."""
-    own = {run.folder.run_id: run for run in inputs.own}
-    scripts: dict[str, str] = {}
-    found = []
-    for expected in inputs.study.runs:
-        run = own.get(expected.run_id)
-        manifest = run.manifest if run else None
-        settings = manifest.plan.settings.items() if manifest else ()
-        detail = RunDetail(
-            run_id=expected.run_id,
-            state=expected.state,
-            problem=expected.problem,
-            script=_script(run, manifest.script_digest, scripts) if run and manifest else "",
-            settings=tuple((name, _text(one.value), one.origin) for name, one in settings),
-            diagnosis=_diagnosis_text(run) if run else "",
-        )
-        found.append(detail)
-    return tuple(found), scripts
-
-
 def _diagnosis_text(run: Run) -> str:
     """Return a short diagnosis of a failed run; empty if it did not fail or has no logs.
 
@@ -383,23 +359,6 @@ def _diagnosis_text(run: Run) -> str:
         return "".join(f"{line}\n" for line in _lines(diagnosis_of(run)))
     except LogParseError as failure:
         return f"{failure.message}\n"
-
-
-def _script(run: Run, digest: str, scripts: dict[str, str]) -> str:
-    """Return the digest of a run's script; repetitions share one, which is read once."""
-    if digest not in scripts:
-        try:
-            scripts[digest] = read_regular(run.folder.script).decode(errors="replace")
-        except OSError:
-            return ""
-    return digest
-
-
-def _text(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or "--"
-    plain = msgspec.to_builtins(value, enc_hook=encode_unit)
-    return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:

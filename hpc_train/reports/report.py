@@ -79,8 +79,8 @@ def words_of(headings: Mapping[str, str], prose: Collection[str] = ()) -> list[S
 class Figure(Value, frozen=True, kw_only=True):
     """A drawn figure: file stem, caption, its bytes by format, and the numbers that it shows.
 
-    Formats are `png`, `svg`, `pdf`, and `inline`: an SVG for a page, with text as text and a
-    `<title>` at each run. `data` has one row for each thing drawn; it is written beside the figure.
+    Formats are `png`, `svg` and `pdf`. `data` has one row for each thing drawn; it is written
+    beside the figure.
     """
 
     name: str
@@ -96,29 +96,14 @@ class Fact(Value, frozen=True, kw_only=True):
     values: tuple[tuple[str, int], ...]
 
 
-class RunDetail(Value, frozen=True, kw_only=True):
-    """Details of one run: its end, its settings, and its diagnosis.
-
-    `script` is a digest, the key of `Report.scripts`: repetitions share one. `settings` are key,
-    value and origin.
-    """
-
-    run_id: str
-    state: str
-    problem: str = ""
-    script: str = ""
-    settings: tuple[tuple[str, str, str], ...] = ()
-    diagnosis: str = ""
-
-
 class Report(Value, frozen=True, kw_only=True):
     """The contents of a report, in order; `summary` comes first.
 
     `name` and `conditions` (regime, warm-up, confidence, ...) are the machine-readable form of the
     title and the summary. `partial`: some runs are not finished. `provenance`: where and with which
-    software the runs ran; `details`: details of each run; `scripts`: the text of each script by
-    digest. `kind` and `all_met` are words of the page: what it is, and that no check failed.
-    Without `of_runs` it has no provenance, as it is about other reports.
+    software the runs ran; `diagnoses`: why each failed run failed. `kind` and `all_met` are words
+    of the page: what it is, and that no check failed. Without `of_runs` it has no provenance, as it
+    is about other reports.
     """
 
     title: str
@@ -131,8 +116,7 @@ class Report(Value, frozen=True, kw_only=True):
     conditions: dict[str, Any] = {}
     partial: bool = False
     provenance: tuple[Fact, ...] = ()
-    details: tuple[RunDetail, ...] = ()
-    scripts: dict[str, str] = {}
+    diagnoses: dict[str, str] = {}
     kind: str = "Scaling report"
     all_met: str = "Each point has a result, and each gate that was set is met."
     of_runs: bool = True

@@ -34,14 +34,13 @@ TEXTS = {
 def default_options(path: Path | None, form: str | None) -> ReportOptions:
     """Return the options that a file with this name or format requires."""
     if form is None and _is_folder(path):
-        every = ("svg", "png", "pdf", "inline")
-        return ReportOptions(figures=True, images=every, details=True)
+        return ReportOptions(figures=True, images=("svg", "png", "pdf"), details=True)
     ending = path.suffix if path is not None else ""
     if form is None and ending in IMAGES:
         return ReportOptions(figures=True, images=(ending[1:],), main_figure_only=True)
     shown = form or FORMAT_OF.get(ending, "text")
     if shown == "html":
-        return ReportOptions(figures=True, images=("inline",), details=True)
+        return ReportOptions(figures=True, images=("svg",), details=True)
     return ReportOptions(figures=shown == "markdown" and path is not None)
 
 
@@ -134,7 +133,7 @@ def _write_figures(report: Report, page: Path) -> Iterator[Path]:
     from hpc_train.reports.formats.csv_table import table_text
 
     for figure in report.figures:
-        files = {form: one for form, one in figure.images.items() if f".{form}" in IMAGES}
+        files = dict(figure.images)
         if figure.data is not None:
             files["csv"] = table_text(figure.data).encode()
         for ending, content in files.items():

@@ -35,8 +35,8 @@ SCREEN = Paper()
 class ReportOptions(Value, frozen=True, kw_only=True):
     """Options of a report in addition to the table of points.
 
-    `figures`: draw the figures, or only the main one, in the formats of `images` (svg, png, pdf,
-    inline). `wide`: all columns. `allow_mixed`: conditions that may differ within a series.
+    `figures`: draw the figures, or only the main one, in the formats of `images` (svg, png,
+    pdf). `wide`: all columns. `allow_mixed`: conditions that may differ within a series.
     `forecast`: the multiple of the largest measured size to which fits are extrapolated, at most 2.
     `against`: the study or report that is the reference of the regression gate,
     searched with `search`. `details`: include the details of each run. `target`: report the samples

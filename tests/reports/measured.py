@@ -58,20 +58,12 @@ def _rate(nodes: int, series: int) -> float:
 
 def _complete(points: pd.DataFrame) -> None:
     """Add the columns that depend on logs of steps and phases."""
-    q, speedup = points["ideal"], points["speedup"]
-    compared = q > 1
     points["step_time_s"] = 4096 / points["samples_per_second"]
     for name, factor in (("p05", 0.96), ("p25", 0.985), ("p75", 1.03), ("p95", 1.35)):
         points[f"step_{name}_s"] = points["step_time_s"] * factor
-    points["karp_flatt"] = ((1 / speedup - 1 / q) / (1 - 1 / q)).where(compared)
-    for limit, other in (("low", "high"), ("high", "low")):
-        near = 1 / points[f"speedup_{other}"]
-        points[f"karp_flatt_{limit}"] = ((near - 1 / q) / (1 - 1 / q)).where(compared)
     points["communication_share"] = 1 - points["efficiency"].clip(upper=1) * 0.97
     points["data_share"] = 0.03 * points["communication_share"].notna()
     points.loc[points["n_ok"] == 0, ["data_share"]] = float("nan")
-    hours = 1e6 / points["samples_per_second"] / 3600
-    points["gpu_hours_per_million"] = hours * points["gpus"].astype(float)
 
 
 def fitted(points: pd.DataFrame, series: str, peak: float | None = None) -> tuple[Fit, ...]:

@@ -29,7 +29,7 @@ def test_one_unit_everywhere(tmp_path: Path, unit: tuple[str, str]) -> None:
     head = f"{TABLES[unit]},global_batch_size,samples_per_second"
     path.write_text("\n".join([head, *rows]) + "\n")
     inputs = report_inputs((str(path),), Search(root=tmp_path))
-    made = build_report(inputs, ReportOptions(figures=True, images=("inline",), forecast=2))
+    made = build_report(inputs, ReportOptions(figures=True, images=(), forecast=2))
     tables = {table.key: table for table in made.tables}
     points, laws, forecast = (tables[name] for name in ("rows", "laws", "forecast"))
     assert re.match(rf"128 {name}s .* times 4 {name}s", made.summary[0])
@@ -42,12 +42,8 @@ def test_one_unit_everywhere(tmp_path: Path, unit: tuple[str, str]) -> None:
     assert {row[1] for row in forecast.rows} == {"256"}
     assert forecast.columns[1].heading == f"{name}s"
     for figure in made.figures:
-        text = figure.images["inline"].decode()
-        if figure.name != "cost":
-            assert f">{name}s</text>" in text, figure.name
-            assert figure.data is not None
-            seen = {row[key] for row in figure.data.records} - {None}
-            assert {4, 128} - {4 * (figure.name == "karp-flatt")} <= seen, figure.name
+        assert figure.data is not None
+        assert {4, 128} <= {row[key] for row in figure.data.records}, figure.name
 
 
 def test_the_unit_is_what_each_point_has() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import html
-from typing import Any
-
 import msgspec
 
-from hpc_train.reports.report import Column, Fact, Figure, Report, ReportTable, RunDetail
+from hpc_train.reports.report import Column, Fact, Figure, Report, ReportTable
 from tests.reports.finished import HOSTILE, report
 
 # What each of them would do in a page that does not show it as text.
@@ -15,13 +12,7 @@ TAKEN = "document.title='taken'"
 WORDS = f'</script><script>{TAKEN}</script></style></title><img src=x onerror="{TAKEN}">'
 ATTRIBUTE = f'" onmouseover="{TAKEN}" id="main" x="'
 TURNED = "abc\u202edcba\x1b[31m\udc80"
-INLINE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 240">
-<g><text x="20" y="30">efficiency</text>
-<g><title>srun-1-0: 1010 samples/s, id="clip"</title>
-<circle cx="120" cy="120" r="8"/></g>
-<g><title>WORDS</title><circle cx="320" cy="120" r="8"/></g></g></svg>
-"""
-SCRIPT = "#!/bin/bash\n#SBATCH --nodes=2\nsrun python train.py \\\n\t--name '</pre><b>x</b>'\n"
+DRAWING = b'<svg xmlns="http://www.w3.org/2000/svg" width="640" height="240"/>'
 
 
 def drawn(name: str, words: str, attribute: str) -> Figure:
@@ -34,7 +25,7 @@ def drawn(name: str, words: str, attribute: str) -> Figure:
     return Figure(
         name=name,
         caption=f"Efficiency, {attribute}",
-        images={"inline": INLINE.replace("WORDS", html.escape(words)).encode()},
+        images={"svg": DRAWING},
         data=numbers,
     )
 
@@ -54,24 +45,10 @@ def whole(words: str = WORDS, attribute: str = ATTRIBUTE, problem: str = HOSTILE
             Fact(name="partition", values=(("gpu", 18),)),
             Fact(name=attribute, values=(("2.4.0+cu124", 15), (words, 3))),
         ),
-        details=tuple(_detail(row, words) for row in made.run_rows),
-        scripts={"a" * 64: SCRIPT, "b" * 64: SCRIPT + words},
+        diagnoses={
+            row["run_id"]: f"root: rank 3 on host a\n  at step 7\n{words}"
+            for row in made.run_rows
+            if row["state"] != "COMPLETED"
+        },
         conditions={**made.conditions, "odd": words},
-    )
-
-
-def _detail(row: dict[str, Any], words: str) -> RunDetail:
-    failed = row["state"] != "COMPLETED"
-    launcher = row["run_id"].partition("-")[0]
-    return RunDetail(
-        run_id=row["run_id"],
-        state=row["state"],
-        problem=row["problem"],
-        script=("b" if launcher == "torchrun" else "a") * 64,
-        settings=(
-            ("launcher", launcher, "study.yaml:4"),
-            ("partition", "gpu", "site_profiles/x.yaml:12"),
-            ("name", words, "job.yaml:1"),
-        ),
-        diagnosis=f"root: rank 3 on host a\n  at step 7\n{words}" if failed else "",
     )

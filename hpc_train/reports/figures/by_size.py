@@ -1,4 +1,4 @@
-"""Figures against the size: rates, efficiency, the serial fraction, laws, and cost over time."""
+"""Figures against the size: rates, efficiency and laws."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS
-from hpc_train.jobs.study import ALONE
 from hpc_train.reports.figures.canvas import (
     BLACK,
     DOTTED,
@@ -34,20 +33,14 @@ from hpc_train.reports.figures.plot_data import (
     PlotData,
     Style,
     is_flagged,
-    point_of,
     usable,
 )
-from hpc_train.reports.report import OK
 from hpc_train.reports.words import (
     Row,
     baseline_size,
-    counted,
     has_own_baselines,
-    one_line,
-    place,
     rate,
     regimes,
-    significant,
 )
 from hpc_train.scaling.scaling_fits import Fit
 
@@ -59,33 +52,22 @@ if TYPE_CHECKING:
 RING = 5.0
 # Hollow markers above the axis, as a share of the height.
 HEIGHT = 0.04
-# Of means, so that the pointer finds them and not their intervals.
-ABOVE = 3
-COST = "gpu_hours_per_million"
-# Room that the size of a point needs, in pixels of the figure before its layout.
-LABEL = (75.0, 18.0)
 
 
 class Value(NamedTuple):
-    """What a mark shows: its height, that as text, its interval, and its place beside the size.
-
-    `more` are further columns of its row in the data.
-    """
+    """What a mark shows: its height and its interval; `more` are further columns of its row."""
 
     y: float
-    text: str
     low: float | None = None
     high: float | None = None
-    x: float | None = None
     more: Mapping[str, Any] = {}
 
 
 class Dot(NamedTuple):
-    """A mark: position, tooltip, and its row in the data."""
+    """A mark: position, and its row in the data."""
 
     x: float
     y: float
-    title: str
     row: dict[str, Any]
 
 
@@ -102,19 +84,14 @@ def dots(rows: Sequence[Row], value: ValueOf) -> list[Dot]:
         about = {"drawn": "mean", "series": row["series"], "size": row["size"]}
         if "run_id" in row:
             about |= {"drawn": "run", "run_id": row["run_id"], "state": row["state"]}
-            title = f"{row['run_id']}: {shown.text}, {row['state']}"
         else:
-            series = "" if row["series"] == ALONE else f"{row['series']}, "
-            title = f"{series}{place(row)}: {shown.text}, mean of {counted(row['n_ok'], 'run')}"
             about["runs"] = row["n_ok"]
             if is_flagged(row):
                 about["flags"] = ", ".join(dict.fromkeys(flag.code.value for flag in row["flags"]))
         about["value"] = shown.y
         if shown.low is not None and shown.high is not None:
             about |= {"low": shown.low, "high": shown.high}
-            title += f", interval {shown.low:.4g} to {shown.high:.4g}"
-        x = row["size"] if shown.x is None else shown.x
-        found.append(Dot(x, shown.y, one_line(title), {**about, **shown.more}))
+        found.append(Dot(row["size"], shown.y, {**about, **shown.more}))
     return found
 
 
@@ -128,17 +105,15 @@ def draw_series(canvas: Canvas, axes: Axes, plot: PlotData, value: ValueOf) -> l
     for style in plot.styles:
         runs, means = dots(plot.own_runs(style), value), dots(plot.own(style), value)
         draw_runs(canvas, axes, runs, style)
-        means.sort(key=lambda dot: dot.row["size"])
+        means.sort(key=lambda dot: dot.x)
         parts: list[list[Dot]] = []
         for dot in means:
-            last = parts[-1][-1].row["size"] if parts else None
-            if last is None or any(last < gap < dot.row["size"] for gap in plot.gaps(style)):
+            last = parts[-1][-1].x if parts else None
+            if last is None or any(last < gap < dot.x for gap in plot.gaps(style)):
                 parts.append([])
             parts[-1].append(dot)
         for part in parts:
-            x, y = _xy(part)
-            axes.plot(x, y, color=style.colour, ls=style.dashes, lw=1.4)
-            canvas.lines.append((axes, style, x, y))
+            axes.plot(*_xy(part), color=style.colour, ls=style.dashes, lw=1.4)
         draw_means(canvas, axes, means, style)
         heights += [dot.y for dot in (*runs, *means)] + draw_bars(axes, means, style)
     return heights
@@ -147,11 +122,11 @@ def draw_series(canvas: Canvas, axes: Axes, plot: PlotData, value: ValueOf) -> l
 def draw_runs(canvas: Canvas, axes: Axes, marks: Sequence[Dot], style: Style) -> None:
     """Draw every run as a small mark."""
     if marks:
-        (artist,) = axes.plot(
+        axes.plot(
             *_xy(marks), style.marker, color=style.colour, ms=0.6 * style.points, alpha=0.55,
             mec="none", transform=shifted(axes, style.runs), clip_on=False,
         )  # fmt: skip
-        _keep(canvas, artist, marks)
+        _keep(canvas, axes, marks)
 
 
 def draw_means(
@@ -160,11 +135,11 @@ def draw_means(
     """Draw the marks of means or medians, shifted by points of the page, with rings for flags."""
     if not marks:
         return
-    look: dict[str, Any] = {"transform": shifted(axes, shift), "zorder": ABOVE, "clip_on": False}
-    (artist,) = axes.plot(
+    look: dict[str, Any] = {"transform": shifted(axes, shift), "zorder": 3, "clip_on": False}
+    axes.plot(
         *_xy(marks), style.marker, color=style.colour, ms=style.points, mec="white", mew=0.6, **look
     )
-    _keep(canvas, artist, marks)
+    _keep(canvas, axes, marks)
     flagged = [dot for dot in marks if "flags" in dot.row]
     if flagged:
         ring: dict[str, Any] = {"mfc": "none", "mec": BLACK, "mew": 1.2, "ms": style.points + RING}
@@ -191,22 +166,16 @@ def draw_hollow(canvas: Canvas, panels: Panels) -> bool:
     """Draw a hollow marker for each point without a result; return whether there is any."""
     anything = False
     for axes, plot in panels:
-        lost: dict[tuple[Any, ...], list[str]] = {}
-        for run in plot.runs:
-            if run["state"] != OK:
-                lost.setdefault(point_of(run), []).append(f"{run['run_id']}: {run['state']}")
         for style in plot.styles:
             rows = plot.empty(style)
             if not rows:
                 continue
             anything = True
-            (artist,) = axes.plot(
+            axes.plot(
                 [row["size"] for row in rows], [HEIGHT] * len(rows), style.marker, mfc="none",
                 mec=style.colour, mew=1.4, ms=style.points + 1, ls="none",
                 transform=shifted(axes, style.beside, axes.get_xaxis_transform()),
             )  # fmt: skip
-            titles = ["; ".join(lost.get(point_of(row), ["no run"])) for row in rows]
-            canvas.explain(artist, list(map(one_line, titles)))
             canvas.rows += map(no_result, rows)
     return anything
 
@@ -225,9 +194,8 @@ def shifted(axes: Axes, points: float, base: Transform | None = None) -> Transfo
     return (base or axes.transData) + ScaledTranslation(points / 72, 0, scale)
 
 
-def _keep(canvas: Canvas, artist: Any, marks: Sequence[Dot]) -> None:
-    canvas.explain(artist, [dot.title for dot in marks])
-    canvas.rows += ({"quantity": artist.axes.get_ylabel(), **dot.row} for dot in marks)
+def _keep(canvas: Canvas, axes: Axes, marks: Sequence[Dot]) -> None:
+    canvas.rows += ({"quantity": axes.get_ylabel(), **dot.row} for dot in marks)
 
 
 def _xy(marks: Sequence[Dot]) -> tuple[list[float], list[float]]:
@@ -266,7 +234,7 @@ def draw_scaling(plot: PlotData) -> Canvas:
     if any(row["ideal"] and not row["is_baseline"] for row in plot.points):
         entries += [*_gate_entry(plot), ideal_entry()]
     draw_title(canvas, heading_lines(plot, left_out))
-    draw_legend(canvas, plot, entries)
+    draw_legend(canvas, plot, entries, named=True)
     return canvas
 
 
@@ -279,7 +247,6 @@ def _draw_rates(canvas: Canvas, panels: Panels, plot: PlotData) -> int:
     basis = _shown_basis(plot.points)
     grows = any(row["work"] != 1 for row in plot.points if row["basis"] == basis)
     label = f"{BASES[basis].at_axis}{' x ranks' if grows else ''}"
-    name, _, unit = label.partition(" [")
     heights: list[float] = []
 
     def value(row: Row) -> Value | None:
@@ -287,7 +254,7 @@ def _draw_rates(canvas: Canvas, panels: Panels, plot: PlotData) -> int:
             return None
         ends = (row.get(f"samples_per_second_{end}") or None for end in ("low", "high"))
         low, high = ends if basis == "throughput" else (None, None)
-        return Value(y, f"{significant(y)} {unit.rstrip(']') or name}", low, high)
+        return Value(y, low, high)
 
     for axes, own in panels:
         axes.set(xlabel=plot.unit.plural, ylabel=label)
@@ -301,10 +268,10 @@ def _draw_rates(canvas: Canvas, panels: Panels, plot: PlotData) -> int:
     if len(panels) == 1:
         known = basis == "throughput" and any(row["samples_per_second_low"] for row in plot.points)
         marks = "each run, mean, interval" if known else "each run and their mean"
-        panels[0][0].set_title(f"{name.capitalize()}: {marks}")
+        panels[0][0].set_title(f"{label.partition(' [')[0].capitalize()}: {marks}")
     for axes, _ in panels:
         size_axis(axes, plot.sizes)
-        log_axis(axes, "y", heights, ROOM if hollow else MARGIN)
+        log_axis(axes, heights, ROOM if hollow else MARGIN)
         if not heights:
             where: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "color": GREY}
             axes.text(0.5, 0.5, "nothing to draw", **where)
@@ -339,7 +306,8 @@ def draw_efficiencies(plot: PlotData) -> Canvas | None:
     canvas, panels = split(caption, plot)
     _draw_efficiency(canvas, panels, plot)
     draw_title(canvas, heading_lines(plot))
-    draw_legend(canvas, plot, [*hollow_entry(plot), *_gate_entry(plot), ideal_entry()])
+    entries = [*hollow_entry(plot), *_gate_entry(plot), ideal_entry()]
+    draw_legend(canvas, plot, entries, named=True)
     return canvas
 
 
@@ -375,107 +343,20 @@ def _efficiency(row: Row) -> Value | None:
         return None
     value, column = 100 * point["efficiency"], BASIS_COLUMNS[point["basis"]]
     if "run_id" not in row:
-        return Value(value, f"{value:.1f} % of ideal", *_percent(row, "efficiency"))
+        ends = (row["efficiency_low"], row["efficiency_high"])
+        low, high = (None if end is None else 100 * end for end in ends)
+        return Value(value, low, high)
     if not (usable(point, column) and usable(row, column)):
         return None
     ratio = row[column] / point[column]
-    value *= ratio if BASES[point["basis"]].is_rate else 1 / ratio
-    return Value(value, f"{value:.1f} % of ideal")
-
-
-def _percent(row: Row, name: str) -> tuple[float | None, float | None]:
-    """Return the limits of a share in percent."""
-    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-    return None if low is None else 100 * low, None if high is None else 100 * high
+    return Value(value * (ratio if BASES[point["basis"]].is_rate else 1 / ratio))
 
 
 def _gate_entry(plot: PlotData) -> list[LegendEntry]:
     gate = plot.study.gates.efficiency
-    words = "" if gate is None else f"gate: {gate * 100:g} % of ideal"
-    return [(sample(color=BLACK, lw=1.4), words)] if words else []
-
-
-def draw_karp_flatt(plot: PlotData) -> Canvas | None:
-    """Draw e = (1/S - 1/q)/(1 - 1/q) with its interval (Karp and Flatt, CACM 1990).
-
-    A constant e is a serial part, a rising e is overhead; at small sizes e is mostly noise.
-    """
-
-    def value(row: Row) -> Value | None:
-        if row.get("karp_flatt") is None:
-            return None
-        e = 100 * row["karp_flatt"]
-        return Value(e, f"e = {e:.3g} %", *_percent(row, "karp_flatt"))
-
-    if not dots(plot.points, value):
-        return None
-    canvas, panels = split(f"{plot.study.name}: serial fraction after Karp and Flatt", plot)
-    heights = [0.0]
-    for axes, own in panels:
-        axes.set(xlabel=plot.unit.plural, ylabel="serial fraction e [%]")
-        heights += draw_series(canvas, axes, own, value)
-        axes.axhline(0, color=GREY, lw=1, zorder=1)
-    low, high = min(heights), max(heights)
-    if draw_hollow(canvas, panels) or low < 0:
-        low -= (high - low) * ROOM
-    for axes, _ in panels:
-        size_axis(axes, plot.sizes)
-        plain_axis(axes, low, max(high, 0.1))
-    notes = "a constant fraction is a serial part, a rising one is overhead"
-    draw_title(canvas, f"{heading_lines(plot)}\n{notes}")
-    draw_legend(canvas, plot, hollow_entry(plot))
-    return canvas
-
-
-def draw_cost(plot: PlotData) -> Canvas | None:
-    """Draw GPU-hours against minutes for 1e6 samples or tokens; the lower left is better in both.
-
-    A series that scales ideally is a horizontal line. Ringed points are Pareto-optimal: no other
-    point is both faster and cheaper.
-    """
-    items = BASES[_shown_basis(plot.points)].counted
-
-    def value(row: Row) -> Value | None:
-        if not usable(row, f"{items}_per_second"):
-            return None
-        minutes = 1e6 / row[f"{items}_per_second"] / 60
-        hours = row.get(COST)
-        if "run_id" in row:
-            hours = minutes * (row["nodes"] or 0) * (row["gpus_per_node"] or 0) / 60
-        if not hours or hours < 0:
-            return None
-        text = f"{significant(hours)} GPU-hours, {significant(minutes)} minutes per million {items}"
-        return Value(hours, text, x=minutes, more={"minutes_per_million": minutes})
-
-    means = dots(plot.points, value)
-    if len(means) < 2:
-        return None
-    canvas = opened(f"{plot.study.name}: cost against time of a million {items}", plot.paper)
-    axes = canvas.figure.subplots()
-    axes.set(xlabel=f"minutes per million {items}", ylabel=f"GPU-h per million {items}")
-    # Both axes are measured: no mark is shifted.
-    unshifted = plot._replace(styles=[style._replace(runs=0.0) for style in plot.styles])
-    heights = draw_series(canvas, axes, unshifted, value)
-    front: list[Dot] = []
-    for dot in sorted(means):
-        if not front or dot.y < front[-1].y:
-            front.append(dot)
-    axes.plot(*_xy(front), "o", mfc="none", mec=BLACK, mew=0.9, ms=12)
-    log_axis(axes, "y", heights, ROOM)
-    log_axis(axes, "x", [row["minutes_per_million"] for row in canvas.rows])
-    taken: list[tuple[float, float]] = []
-    for dot in front:
-        x, y = axes.transData.transform((dot.x, dot.y))
-        if not any(abs(x - a) < LABEL[0] and abs(y - b) < LABEL[1] for a, b in taken):
-            taken.append((x, y))
-            axes.annotate(
-                counted(dot.row["size"], plot.unit.name), (dot.x, dot.y), xytext=(0, -9),
-                textcoords="offset points", ha="center", va="top", fontsize="small", color=GREY,
-            )  # fmt: skip
-    draw_title(canvas, heading_lines(plot, len(plot.points) - len(means)))
-    ring = sample(ls="none", marker="o", mfc="none", mec=BLACK, mew=0.9, ms=10)
-    draw_legend(canvas, plot, [(ring, "Pareto-optimal")], names="legend")
-    return canvas
+    if gate is None:
+        return []
+    return [(sample(color=BLACK, lw=1.4), f"gate: {gate * 100:g} % of ideal")]
 
 
 # Name, colour and dashes.
@@ -517,7 +398,7 @@ def draw_fits(plot: PlotData) -> Canvas | None:
         heights += [*(dot.y for dot in marks), *(end for end in ends if end > 0)]
         _finish(axes, [dot.x for dot in marks], laws, base)
     for axes, _ in panels:
-        log_axis(axes, "y", heights, doubling=True)
+        log_axis(axes, heights)
     notes = dict.fromkeys(note for law in fitted for note in law.notes)
     draw_title(canvas, "\n".join([heading_lines(plot), *notes]))
     black = sample(color=BLACK, marker="o", ls="none", mec="white", mew=0.6, ms=5)
@@ -526,15 +407,14 @@ def draw_fits(plot: PlotData) -> Canvas | None:
         if any(law.law == law_name for law in fitted):
             entries.append((sample(color=colour, ls=dashes, lw=1.5), title))
     entries += [(Patch(color=BEYOND), "not measured"), ideal_entry()]
-    draw_legend(canvas, plot, entries, names="panels")
+    draw_legend(canvas, plot, entries, named=False)
     return canvas
 
 
 def _speedup(row: Row) -> Value | None:
     if not (row["speedup"] and row["ideal"]):
         return None
-    text = f"{significant(row['speedup'], 3)} times the baseline"
-    return Value(row["speedup"], text, row["speedup_low"], row["speedup_high"])
+    return Value(row["speedup"], row["speedup_low"], row["speedup_high"])
 
 
 def _draw_law(canvas: Canvas, axes: Axes, law: Fit, base: float) -> list[float]:

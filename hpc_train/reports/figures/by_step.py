@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from hpc_train.reports.figures.canvas import (
     GREY,
     MARGIN,
     ROOM,
-    WIDE,
     Canvas,
     draw_legend,
     draw_title,
@@ -37,7 +36,7 @@ from hpc_train.reports.figures.canvas import (
     titled,
 )
 from hpc_train.reports.figures.plot_data import PlotData, usable
-from hpc_train.reports.words import Row, one_line, place, plain_rows, significant
+from hpc_train.reports.words import Row, one_line, plain_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,51 +65,33 @@ FAINT = 0.15
 def draw_step_times(plot: PlotData) -> Canvas | None:
     """Draw the quantiles of the steps of each point, their median, and the median of each run.
 
-    Box: from the 25th to the 75th percentile; line: from the 5th to the 95th. Right: the same
-    divided by the point's median, because the spread is not visible in a study over many sizes.
+    Box: from the 25th to the 75th percentile; line: from the 5th to the 95th.
     """
     if not any(map(_has_spread, plot.points)):
         return None
-    caption = f"{plot.study.name}: distribution of step times"
-    if plot.many:
-        canvas, panels = split(caption, plot)
-    else:
-        canvas = opened(caption, plot.paper, WIDE)
-        left, right = canvas.panels(2)
-        left.set_title("Step time: median and spread")
-        right.set_title("Spread over the point's median")
-        panels = [(left, plot)]
-    _draw_steps(canvas, panels, "step time [ms]", lambda point: 1e-3)
-    if not plot.many:
-        _draw_steps(
-            canvas, [(right, plot)], "step time / median", lambda point: float(point["step_time_s"])
-        )
+    canvas, panels = split(f"{plot.study.name}: distribution of step times", plot)
+    _draw_steps(canvas, panels)
     draw_title(canvas, heading_lines(plot))
     box = sample(color=GREY, lw=5, alpha=0.45, solid_capstyle="butt")
     entries = [(box, "box: 25 to 75 % of steps")]
     entries += [(sample(color=GREY, lw=1.2), "line: 5 to 95 % of steps"), *hollow_entry(plot)]
-    draw_legend(canvas, plot, entries, names="panels" if plot.many else "legend")
+    draw_legend(canvas, plot, entries, named=True)
     return canvas
 
 
-def _draw_steps(canvas: Canvas, panels: Panels, label: str, unit: Callable[[Row], float]) -> None:
-    """Draw step times in the unit of their point, in panels of one height."""
+def _draw_steps(canvas: Canvas, panels: Panels) -> None:
     heights: list[float] = []
 
     def value(row: Row) -> Value | None:
-        point = row.get("point", row)
-        if not (usable(row, "step_time_s") and usable(point, "step_time_s")):
+        if not usable(row, "step_time_s"):
             return None
-        text, each = f"{significant(1e3 * row['step_time_s'])} ms", unit(point)
         more = {}
         if "run_id" not in row and _has_spread(row):
-            more = {name.split("_")[1]: row[name] / each for name in QUANTILES}
-            low, *_, high = (significant(1e3 * row[name]) for name in QUANTILES)
-            text += f", 90 % of steps {low} to {high} ms"
-        return Value(row["step_time_s"] / each, text, more=more)
+            more = {name.split("_")[1]: 1e3 * row[name] for name in QUANTILES}
+        return Value(1e3 * row["step_time_s"], more=more)
 
     for axes, plot in panels:
-        axes.set(xlabel=plot.unit.plural, ylabel=label)
+        axes.set(xlabel=plot.unit.plural, ylabel="step time [ms]")
         several = len(plot.styles) > 1
         width = WIDER * plot.apart * CLOSE if several else BOX
         for style in plot.styles:
@@ -132,7 +113,7 @@ def _draw_steps(canvas: Canvas, panels: Panels, label: str, unit: Callable[[Row]
     room = ROOM if draw_hollow(canvas, panels) else MARGIN
     for axes, plot in panels:
         size_axis(axes, plot.sizes)
-        log_axis(axes, "y", heights, room)
+        log_axis(axes, heights, room)
 
 
 def _has_spread(row: Row) -> bool:
@@ -161,7 +142,7 @@ def draw_time_split(plot: PlotData) -> Canvas | None:
         for name, key, colour, hatch in reversed(PARTS)
         if not key or any(row.get(key) for row in plot.points)
     ]
-    draw_legend(canvas, plot, [*entries, *hollow_entry(plot)], names="panels")
+    draw_legend(canvas, plot, [*entries, *hollow_entry(plot)], named=False)
     return canvas
 
 
@@ -179,9 +160,8 @@ def _draw_bars(canvas: Canvas, axes: Axes, rows: Sequence[Row]) -> None:
         if not any(heights):
             continue
         look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "lw": 0.8}
-        bars = axes.bar(where, heights, BAR, bottom, **look)
-        for i, height, bar in zip(where, heights, bars, strict=True):
-            canvas.explain(bar, [one_line(f"{place(rows[i])}: {name} {height:.1f} %")])
+        axes.bar(where, heights, BAR, bottom, **look)
+        for i, height in zip(where, heights, strict=True):
             canvas.rows.append(
                 {"quantity": axes.get_ylabel(), "drawn": name, "series": rows[i]["series"],
                  "size": rows[i]["size"], "value": height}
@@ -190,8 +170,7 @@ def _draw_bars(canvas: Canvas, axes: Axes, rows: Sequence[Row]) -> None:
     empty = [i for i, row in enumerate(rows) if not row["n_ok"]]
     if empty:
         look = {"mfc": "none", "mec": GREY, "mew": 1.4, "ms": 7}
-        (artist,) = axes.plot(empty, [4.0] * len(empty), "o", **look)
-        canvas.explain(artist, [one_line(f"{place(rows[i])}: {rows[i]['not_ok']}") for i in empty])
+        axes.plot(empty, [4.0] * len(empty), "o", **look)
         canvas.rows += (no_result(rows[i]) for i in empty)
     # Two points may have the same size.
     every = [row["size"] for row in rows]
@@ -279,17 +258,12 @@ def _draw_cells(
     squares.set_array(values)
     squares.set_clim(-FAINT * highest, highest)
     axes.add_collection(squares)
-    titles = []
     for _, _, run, cell in cells:
-        node, time, excess = cell["node"], cell["step_time_s"], cell["excess"]
-        shown = f"{significant(1e3 * time)} ms, {excess:+.1f} %"
-        titles.append(one_line(f"{node}, run {run['run_id']}: {shown}"))
         canvas.rows.append(
-            {"quantity": "step time over the median node [%]", "drawn": "node", "node": node,
-             "run_id": run["run_id"], "series": run["series"], "size": run["size"],
-             "step_time_s": time, "value": excess}
+            {"quantity": "step time over the median node [%]", "drawn": "node",
+             "node": cell["node"], "run_id": run["run_id"], "series": run["series"],
+             "size": run["size"], "step_time_s": cell["step_time_s"], "value": cell["excess"]}
         )  # fmt: skip
-    canvas.explain(squares, titles)
     bar = canvas.figure.colorbar(squares, ax=axes, pad=0.02, fraction=0.05)
     bar.set_label("slower than the median node [%]")
     bar.outline.set_visible(False)

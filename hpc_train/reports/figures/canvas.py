@@ -1,23 +1,21 @@
-"""Canvas: a figure that is being drawn; its panels, axes, title, legend, and the names at lines."""
+"""Canvas: a figure that is being drawn; its panels, axes, title and legend."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 from hpc_train.jobs.study import ALONE
-from hpc_train.reports.figures.plot_data import PlotData, Style, limits
-from hpc_train.reports.words import LEVEL, counted, grouped, one_line, series_heading, short_series
+from hpc_train.reports.figures.plot_data import SMALL_MULTIPLES, PlotData, Style, limits
+from hpc_train.reports.words import LEVEL, counted, one_line, series_heading, short_series
 from hpc_train.scaling.report_options import Paper
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as MplFigure
-    from matplotlib.text import Annotation
 
 LegendEntry = tuple["Artist", str]
 # Inches.
@@ -32,15 +30,11 @@ PAPER_FONTS = ((4.5, 7.5), (7.5, 8.0))
 # over width of a panel, the width in inches that it needs, and of a character of its title.
 ONE_ROW, AROUND = 4.4, 1.6
 UPRIGHT, LEAST_WIDTH, CHARACTER = 1.1, 1.05, 0.085
-GREY, GHOST, BLACK = "0.35", "0.8", "black"
+GREY, BLACK = "0.35", "black"
 DOTTED = (0, (1, 2))
 # Shares of the height: above and below the values, and below them for the hollow markers.
 MARGIN, ROOM = 0.06, 0.12
 MOST_PLAIN = 1e15
-# Characters of a name at its line, also beside another panel, and per inch of paper; longer names
-# are in the legend. Points from the panel to a name, and the height of a line in its font size.
-LONGEST_AT_LINE, SHORT, PER_INCH = 24, 14, 5
-GAP, LINE = 5.0, 1.2
 # Characters of a line of the legend.
 LABEL_WIDTH = 60
 WITH_INTERVAL = ("speedup", "samples_per_second")
@@ -52,26 +46,12 @@ ROWS, ROW = 3, 0.19
 
 @dataclass
 class Canvas:
-    """The canvas of panels; `rows` has one dict per drawn object.
-
-    `hovers`: id of a group of marks -> tooltips of the marks, in their order. `lines`: panel, style
-    and coordinates of each line, of which names at line ends and the grey lines of small multiples
-    are made.
-    """
+    """The canvas of panels; `rows` has one dict per drawn object."""
 
     figure: MplFigure
     caption: str
     paper: Paper
     rows: list[dict[str, Any]] = field(default_factory=list)
-    hovers: dict[str, list[str]] = field(default_factory=dict)
-    lines: list[tuple[Axes, Style, list[float], list[float]]] = field(default_factory=list)
-    labels: list[Annotation] = field(default_factory=list)
-
-    def explain(self, artist: Artist, titles: Sequence[str]) -> None:
-        """Set the tooltip of each mark of an artist."""
-        name = f"hover-{len(self.hovers)}"
-        artist.set_gid(name)
-        self.hovers[name] = list(titles)
 
     def panels(self, count: int) -> list[Axes]:
         """Return panels side by side or, on a narrow figure, one below the other."""
@@ -163,29 +143,20 @@ def thin_labels(axes: Axes) -> None:
             shown.append((box.x0, box.x1))
 
 
-def log_axis(
-    axes: Axes, name: Literal["x", "y"], values: Sequence[float], room: float = MARGIN,
-    *, doubling: bool = False,
-) -> None:  # fmt: skip
-    """Fit a logarithmic axis to the values, with a small margin, and `room` at the lower end.
-
-    `doubling` puts the ticks of a wide range at powers of two instead of 1-2-5.
-    """
+def log_axis(axes: Axes, values: Sequence[float], room: float = MARGIN) -> None:
+    """Fit a logarithmic y axis to the values, with a small margin, and `room` at the lower end."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     low, high = (min(values), max(values)) if values else (1.0, 1.0)
     # For a single value, or nearly equal values, show at least 10 % around it.
     low, high = min(low, high / 1.1), max(high, low * 1.1)
     ratio = high / low
-    ends = (low / ratio**room, high * ratio**MARGIN)
-    axes.set(**{f"{name}scale": "log", f"{name}lim": ends})
+    axes.set(yscale="log", ylim=(low / ratio**room, high * ratio**MARGIN))
     subs = (1, 2, 3, 5, 7) if ratio < 20 else (1, 2, 5) if ratio < 2000 else (1,)
-    locator = LogLocator(2, numticks=9) if doubling else LogLocator(10, subs=subs, numticks=12)
-    near = ratio < (3 if doubling else 5)
-    axis = axes.yaxis if name == "y" else axes.xaxis
-    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]) if near else locator)
-    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
-    axis.set_minor_locator(NullLocator())
+    near = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10])
+    axes.yaxis.set_major_locator(near if ratio < 5 else LogLocator(10, subs=subs, numticks=12))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def plain_axis(axes: Axes, low: float, high: float) -> None:
@@ -260,36 +231,17 @@ def ideal_entry() -> LegendEntry:
 
 def hollow_entry(plot: PlotData) -> list[LegendEntry]:
     """Return the entry for hollow markers, if there are any."""
-    look: dict[str, Any] = {
-        "ls": "none",
-        "marker": "o",
-        "mfc": "none",
-        "mec": GREY,
-        "mew": 1.4,
-        "ms": 7,
-    }
     there = any(row["size"] and not row["n_ok"] for row in plot.points)
-    return [(sample(**look), "hollow: no run with a result")] if there else []
+    mark = sample(ls="none", marker="o", mfc="none", mec=GREY, mew=1.4, ms=7)
+    return [(mark, "hollow: no run with a result")] if there else []
 
 
 def draw_legend(
-    canvas: Canvas,
-    plot: PlotData,
-    more: Sequence[LegendEntry],
-    names: Literal["lines", "legend", "panels"] = "lines",
+    canvas: Canvas, plot: PlotData, more: Sequence[LegendEntry], *, named: bool
 ) -> None:
-    """Name the series, in rows, unless that is done at their lines or panels; then the other marks.
-
-    Names that are too long for their lines are here; many series have panels and grey lines.
-    """
-    entries = list(more)
-    heading = ""
-    if names == "lines" and plot.many:
-        _draw_ghosts(canvas)
-        entries.append((sample(color=GHOST, lw=1), "the other series"))
-    elif len(plot.styles) > 1 and (
-        names == "legend" or (names == "lines" and not _name_lines(canvas, plot))
-    ):
+    """Name the series, unless their panels do, then the other marks, in rows."""
+    entries, heading = list(more), ""
+    if named and 1 < len(plot.styles) < SMALL_MULTIPLES:
         heading = series_heading(plot.points)
         entries = [_series_entry(style, heading) for style in plot.styles] + entries
     if not entries:
@@ -320,81 +272,14 @@ def _series_entry(style: Style, heading: str) -> LegendEntry:
 def _columns(labels: Sequence[str], width: float) -> int:
     """Return the largest number of columns that fit `width` inches."""
     widths = [SAMPLE + LETTER * max(map(len, label.split("\n"))) for label in labels]
-    for columns in range(len(labels), 1, -1):
-        if sum(max(widths[c::columns]) for c in range(columns)) <= width:
-            return columns
-    return 1
+    fitting = (
+        columns
+        for columns in range(len(labels), 1, -1)
+        if sum(max(widths[c::columns]) for c in range(columns)) <= width
+    )
+    return next(fitting, 1)
 
 
 def series_name(series: str, heading: str = "") -> str:
     """Return the name of a series on one line."""
     return one_line("measured" if series == ALONE else short_series(series, heading))
-
-
-def _draw_ghosts(canvas: Canvas) -> None:
-    """Draw the lines of all other series in grey on each panel, below the ideal."""
-    # Ten lines of a panel on a column of paper would be one area.
-    width = 0.35 if canvas.figure.get_figwidth() < NARROW else 0.7
-    for axes in {own: None for own, *_ in canvas.lines}:
-        for own, _, x, y in canvas.lines:
-            if own is not axes:
-                axes.plot(x, y, color=GHOST, lw=width, zorder=0.9)
-
-
-def _name_lines(canvas: Canvas, plot: PlotData) -> bool:
-    """Write the name of each series to the right of the panels, with a line to its last point.
-
-    False if a name is too long for that.
-    """
-    heading, width = series_heading(plot.points), plot.paper.width
-    names = {s.series: one_line(short_series(s.series, heading)) for s in plot.styles}
-    room = LONGEST_AT_LINE if width is None else min(LONGEST_AT_LINE, int(PER_INCH * width))
-    longest = max(map(len, names.values()))
-    panels = list({axes: None for axes, *_ in canvas.lines})
-    if longest > room or not panels:
-        return False
-    for axes in panels[-1:] if longest > SHORT else panels:
-        last = {style: (x[-1], y[-1]) for own, style, x, y in canvas.lines if own is axes}
-        for style, end in last.items():
-            look: dict[str, Any] = {
-                "arrowstyle": "-",
-                "color": style.colour,
-                "lw": 0.6,
-                "shrinkA": 1,
-                "shrinkB": 3,
-            }
-            # For the layout; `spread_labels` puts it in its place.
-            label = axes.annotate(
-                names[style.series], end, xytext=(1.03, 0.5), textcoords="axes fraction",
-                color=style.colour, va="center", ha="left", annotation_clip=False,
-                fontsize="small", arrowprops={**look, "relpos": (0, 0.5)},
-            )  # fmt: skip
-            canvas.labels.append(label)
-    return True
-
-
-def spread_labels(canvas: Canvas) -> None:
-    """Move the names to the heights of their lines, at least one line of text apart.
-
-    After the layout of the figure, because it determines the heights.
-    """
-    for axes, own in grouped(canvas.labels, lambda label: cast("Axes", label.axes)).items():
-        pixels, box = canvas.figure.dpi / 72, axes.get_window_extent()
-        wanted = [float(axes.transData.transform(label.xy)[1]) for label in own]
-        line = LINE * pixels * float(own[0].get_fontsize())
-        for label, y in zip(own, apart(wanted, line, (box.y0, box.y1)), strict=True):
-            label.xyann = (1 + GAP * pixels / box.width, (y - box.y0) / box.height)
-
-
-def apart(wanted: Sequence[float], least: float, room: tuple[float, float]) -> list[float]:
-    """Return places near the wanted ones, in their order, at least `least` apart, within `room`."""
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    free = [wanted[i] - least * place for place, i in enumerate(order)]
-    # Between the lowest and the highest that keep the order, a group stays around its lines.
-    low, high = list(accumulate(free, max)), list(accumulate(reversed(free), min))[::-1]
-    most = max(room[0], room[1] - least * (len(wanted) - 1))
-    found = dict.fromkeys(range(len(wanted)), 0.0)
-    for place, i in enumerate(order):
-        middle = (low[place] + high[place]) / 2
-        found[i] = min(max(middle, room[0]), most) + least * place
-    return list(found.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from math import log2
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,9 +31,8 @@ DASHES: tuple[Any, ...] = (
 MOST_SERIES = len(COLOURS)
 # From this number of series on, each has a panel of its own.
 SMALL_MULTIPLES = 7
-# Points (1/72 inch) between the intervals of two series at a size, and from first to last; share
-# of the gap between two sizes that they may use, of a panel of this width.
-APART, SPREAD, CLUSTER, PANEL_POINTS = 3.0, 10.0, 0.6, 290
+# Points (1/72 inch) between the intervals of two series at a size, and from first to last.
+APART, SPREAD = 3.0, 10.0
 # Share of the axis beyond the first and the last size.
 MARGIN = 0.07
 # Points: the shift of the runs of the first series; markers of a single series, of the first of
@@ -141,7 +139,7 @@ def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN
     sizes = sorted({row["size"] for row in points if row["size"]}) or [1]
     scale = min(1.0, max(0.6, (paper.width or FULL) / FULL))
     count = len(shown) if len(shown) < SMALL_MULTIPLES else 1
-    apart = _apart(sizes, count)
+    apart = min(APART, SPREAD / max(1, count - 1))
     styles = [
         Style(
             series=name,
@@ -174,15 +172,6 @@ def limits(sizes: Sequence[float]) -> tuple[float, float]:
     """Return the ends of a log2 axis of sizes, with space for marks beside the first and last."""
     room = 2 ** max(MARGIN * log2(sizes[-1] / sizes[0]), 0.25)
     return sizes[0] / room, sizes[-1] * room
-
-
-def _apart(sizes: Sequence[int], count: int) -> float:
-    """Return the distance of two of `count` series at a size, in points of the page."""
-    if count < 2:
-        return APART
-    low, high = limits(sizes)
-    nearest = min((log2(b / a) for a, b in pairwise(sizes)), default=1.0) / log2(high / low)
-    return min(APART, SPREAD / (count - 1), CLUSTER * nearest * PANEL_POINTS / count)
 
 
 def is_flagged(row: Row) -> bool:

@@ -1,5 +1,5 @@
 "use strict";
-// The page is whole without this; it adds a filter, sorting, and a box that names the run.
+// The page is whole without this; it adds a filter and sorting.
 (() => {
   const table = document.querySelector("table.all");
   if (table) {
@@ -52,56 +52,6 @@
         body.append(...keyed.map(([, , row]) => row));
       });
     });
-  }
-
-  const box = document.getElementById("hover");
-  const tell = (text, x, y) => {
-    box.textContent = text;
-    box.hidden = false;
-    const left = Math.min(x + 14, innerWidth - box.offsetWidth - 4);
-    const top = y + 18 + box.offsetHeight > innerHeight ? y - box.offsetHeight - 10 : y + 18;
-    box.style.transform = `translate(${Math.max(4, left)}px, ${Math.max(4, top)}px)`;
-  };
-  for (const drawing of document.querySelectorAll(".drawing")) {
-    const marks = [];
-    for (const title of drawing.querySelectorAll("svg * > title")) {
-      const mark = title.parentNode;
-      // Else the browser shows a second box.
-      mark.setAttribute("role", "img");
-      mark.setAttribute("aria-label", title.textContent);
-      title.remove();
-      marks.push(mark);
-    }
-    if (!marks.length) continue;
-    let at = -1;
-    const leave = () => {
-      if (marks[at]) marks[at].classList.remove("here");
-      box.hidden = true;
-    };
-    const step = (to) => {
-      leave();
-      at = (to + marks.length) % marks.length;
-      const mark = marks[at];
-      mark.classList.add("here");
-      mark.scrollIntoView({ block: "nearest", inline: "nearest" });
-      const { right, bottom } = mark.getBoundingClientRect();
-      tell(mark.getAttribute("aria-label"), right - 8, bottom - 10);
-    };
-    drawing.addEventListener("pointermove", (event) => {
-      const mark = event.target.closest("svg [aria-label]");
-      if (mark && drawing.contains(mark)) tell(mark.getAttribute("aria-label"), event.clientX, event.clientY);
-      else leave();
-    });
-    drawing.addEventListener("pointerleave", leave);
-    drawing.addEventListener("blur", leave);
-    drawing.addEventListener("keydown", (event) => {
-      const way = { ArrowRight: 1, ArrowLeft: -1, Escape: 0 }[event.key];
-      if (way === undefined) return;
-      event.preventDefault();
-      if (way) step(at < 0 && way < 0 ? marks.length - 1 : at + way);
-      else leave();
-    });
-    document.getElementById("hint").hidden = false;
   }
 
   // The width of a table depends on its text, which style alone cannot measure.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from hpc_train.base.metrics import RUN_METRICS, Metric, in_text_order
-from hpc_train.jobs.study import ALONE
 from hpc_train.reports.formats.text import values_of
 from hpc_train.reports.report import (
     CAVEATS,
@@ -26,15 +24,12 @@ from hpc_train.reports.report import (
     Figure,
     Report,
     ReportTable,
-    RunDetail,
 )
 from hpc_train.reports.table_layout import tied
 from hpc_train.reports.words import (
     ABSENT,
     LEVEL,
     Row,
-    counted,
-    first_of,
     grouped,
     one_line,
     series_heading,
@@ -86,7 +81,7 @@ def render(report: Report) -> str:
     measured = [*report.said(MEASURED), *unknown]
     given = "regime" in report.conditions and any(" [" in line for line in answer)
     facts = [[fact.name, values_of(fact, MOST_VALUES) or ABSENT] for fact in report.provenance]
-    lookups, links = _lookups(report)
+    ends = _ends(report)
     return _environment().get_template("page.html.j2").render(
         report=report,
         answer=answer,
@@ -98,14 +93,14 @@ def render(report: Report) -> str:
         drawings=list(map(_drawing, report.figures)),
         failed=grid(failed, MANY) if failed and failed.rows else None,
         facts=Grid("Provenance", ("fact", "value"), (), facts, prose=(2,)),
-        runs=_run_table(report, links),
-        links=links,
+        ends=ends[:MOST_ENDS],
+        ends_left_out=len(ends) - MOST_ENDS,
+        runs=_run_table(report, ends[:MOST_ENDS]),
         most_names=MOST_NAMES,
         many=MANY,
         style=_part("page.css"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        **lookups,
     )  # fmt: skip
 
 
@@ -130,14 +125,6 @@ def text_of(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "; ".join(map(str, value)) or ABSENT
     return ABSENT if value in (None, "") else str(value)
-
-
-def _point_words(row: Row, axis: str) -> list[str]:
-    """Return `srun`, `2 nodes`, `8 ranks`: the point that a row or a run belongs to."""
-    alone = row.get("series") in (None, "", ALONE)
-    parts = [] if alone else [short_series(str(row["series"]), axis)]
-    parts += [counted(row[name], name[:-1]) for name in ("nodes", "ranks") if row.get(name)]
-    return parts or [ABSENT]
 
 
 def visible(value: Any) -> Any:
@@ -181,86 +168,29 @@ def _part(name: str) -> Markup:
 
 
 def _drawing(figure: Figure) -> dict[str, Any]:
-    """Return the markup of a figure, and its numbers."""
-    # The SVG is created by this package, and names in it are escaped.
-    image = Markup(figure.images.get("inline", b"").decode())  # noqa: S704
+    """Return the image of a figure as an address, and its numbers."""
+    image = base64.b64encode(figure.images.get("svg", b"")).decode()
     rows = grid(figure.data, MANY) if figure.data else None
     return {"caption": figure.caption, "image": image, "rows": rows}
 
 
-Links = dict[str, dict[str, str]]
-
-
-def _lookups(report: Report) -> tuple[dict[str, Any], Links]:
-    """Return what runs share, each once, and the link of each run to it, by a word.
-
-    These are ends (state, problem, diagnosis) and scripts.
-    """
-    details = report.details
+def _ends(report: Report) -> list[dict[str, Any]]:
+    """Return how runs without a result ended, each way once, with the runs that did."""
+    known = report.diagnoses
+    lost = (run for run in report.run_rows if run["state"] != OK or run["problem"])
     ends = grouped(
-        (one for one in details if one.state != OK or one.problem or one.diagnosis),
-        lambda one: (one.state, one.problem, one.diagnosis),
+        lost if report.of_runs else (),
+        lambda run: (run["state"], run["problem"], known.get(run["run_id"], "")),
     )
-    scripts = grouped(
-        (one for one in details if one.script in report.scripts), lambda one: one.script
-    )
-    points = {str(run["run_id"]): run for run in report.run_rows}
-    axis = series_heading(report.run_rows)
-
-    def where(runs: Sequence[RunDetail]) -> str:
-        rows = (points[one.run_id] for one in runs if one.run_id in points)
-        own = (", ".join(_point_words(row, axis)) for row in rows)
-        first, *others = list(dict.fromkeys(own)) or [ABSENT]
-        return first + (f" and {counted(len(others), 'other point')}" if others else "")
-
-    links: Links = {
-        "end": _numbers(ends.values(), "e"),
-        "script": _numbers(scripts.values(), "s"),
-    }
-    lookups = {
-        "ends": [
-            {
-                "state": state,
-                "problem": problem,
-                "diagnosis": _shortened(diagnosis),
-                "runs": [one.run_id for one in runs],
-            }
-            for (state, problem, diagnosis), runs in islice(ends.items(), MOST_ENDS)
-        ],
-        "ends_left_out": len(ends) - MOST_ENDS,
-        "settings": _settings(details),
-        "scripts": [
-            {"digest": key, "text": report.scripts[key], "where": where(runs), "runs": len(runs)}
-            for key, runs in islice(scripts.items(), MOST_ENDS)
-        ],
-        "scripts_left_out": len(scripts) - MOST_ENDS,
-    }
-    return lookups, links
-
-
-def _settings(details: Sequence[RunDetail]) -> Grid:
-    """Return each value of each setting with its origins, and the runs that have it."""
-    found: dict[str, dict[str, tuple[dict[str, None], list[str]]]] = {}
-    for one in details:
-        for key, value, origin in one.settings:
-            origins, runs = found.setdefault(key, {}).setdefault(value, ({}, []))
-            origins[origin] = None
-            runs.append(one.run_id)
-    known = sum(bool(one.settings) for one in details)
-    rows = []
-    for key, values in found.items():
-        for value, (origins, runs) in [*values.items()][:MOST_VALUES]:
-            where = "all" if len(runs) == known else first_of(runs, most=MOST_NAMES)
-            rows.append([key, value, ", ".join(origins), where])
-        if len(values) > MOST_VALUES:
-            rows.append([key, f"{len(values) - MOST_VALUES} more values", ABSENT, ABSENT])
-    return Grid("Settings", ("setting", "value", "from", "runs"), (), rows, prose=(2, 3, 4))
-
-
-def _numbers(groups: Iterable[Sequence[RunDetail]], letter: str) -> dict[str, str]:
-    """Return the place in the page of what each run has, of the first ones."""
-    shown = enumerate(islice(groups, MOST_ENDS), start=1)
-    return {one.run_id: f"{letter}{i}" for i, own in shown for one in own}
+    return [
+        {
+            "state": state,
+            "problem": problem,
+            "diagnosis": _shortened(diagnosis),
+            "runs": [run["run_id"] for run in runs],
+        }
+        for (state, problem, diagnosis), runs in ends.items()
+    ]
 
 
 def _shortened(text: str) -> str:
@@ -286,8 +216,8 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
 }
 
 
-def _run_table(report: Report, links: Links) -> dict[str, Any]:
-    """Return all runs in the order of the study, with their links; `same` is what all share."""
+def _run_table(report: Report, ends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return all runs in the order of the study, each with its end; `same` is what all share."""
     runs = report.run_rows
     axis = series_heading(runs)
 
@@ -301,13 +231,14 @@ def _run_table(report: Report, links: Links) -> dict[str, Any]:
     keys = [k for k, t in known.items() if k == "state" or len({*t}) > 1]
     heads = (axis if axis and key == "series" else COLUMNS[key][0] for key in keys)
     names = [str(run["run_id"]) for run in runs]
+    places = {name: f"e{i}" for i, end in enumerate(ends, start=1) for name in end["runs"]}
     return {
-        "heads": ["run", "more", *heads],
+        "heads": ["run", "end", *heads],
         # The links are the second column.
         "right": [i for i, key in enumerate(keys, start=3) if key not in WORDS],
         "wrapped": [i for i, key in enumerate(keys, start=3) if key in WRAPPED],
         "rows": [
-            (name, [(word, to[name]) for word, to in links.items() if name in to], cells)
+            (name, places.get(name), cells)
             for name, *cells in zip(names, *(known[key] for key in keys), strict=True)
         ],
         "same": ", ".join(f"{COLUMNS[k][0]} {t[0]}" for k, t in known.items() if k not in keys),
