@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.base.errors import ReportError
 from hpc_train.scaling.group_reductions import (
     LEAST,
-    MOST,
     NAN,
     Floats,
     Ints,
@@ -19,7 +17,6 @@ from hpc_train.scaling.group_reductions import (
     Moments,
     known,
     moments,
-    usable,
 )
 
 CONFIDENCE = 0.95
@@ -66,11 +63,8 @@ def ratio_interval(
     For 3 to 10 jobs its coverage is correct. With one value on either side, or only equal values on
     both, there is no interval. The upper limit is None when it is beyond all sizes
     (`LEAST`, `MOST`); the ratio is NaN then.
-
-    Raises:
-        ReportError: a sample is empty, or a number is outside the range of measurements.
     """
-    first, second = (Moments.along_axis(np.log(_positive(sample))) for sample in (a, b))
+    first, second = (Moments.along_axis(np.log(sample)) for sample in (a, b))
     value, low, high = (float(one) for one in welch(first, second, confidence))
     return Interval(value, *(None if np.isnan(limit) else limit for limit in (low, high)))
 
@@ -160,15 +154,6 @@ def divided(limits: IntervalArrays, by: Floats) -> IntervalArrays:
     """Return values with limits, each divided by a number that is known exactly."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return _within(IntervalArrays(*(limit / by for limit in limits)))
-
-
-def _positive(values: Sequence[float]) -> Floats:
-    sample = np.asarray(values, dtype=np.float64)
-    if not sample.size or not bool(np.all(usable(sample) & (sample > 0))):
-        raise ReportError(
-            f"a ratio needs positive numbers, {LEAST:g} to {MOST:g}, not {sample.tolist()}"
-        )
-    return sample
 
 
 def _within(found: IntervalArrays) -> IntervalArrays:

@@ -11,7 +11,6 @@ import pandas as pd
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.scaling.confidence_intervals import IntervalArrays, harmonic_means, means
-from hpc_train.scaling.efficiency_and_cost_formulas import hours, hours_per_million
 from hpc_train.scaling.group_reductions import (
     NAN,
     Floats,
@@ -19,6 +18,7 @@ from hpc_train.scaling.group_reductions import (
     Mask,
     agree,
     codes,
+    known,
     moments,
     numbers,
     over,
@@ -185,13 +185,17 @@ def not_ok(states: Counter[str]) -> str:
 def cost_columns(
     groups: Grouped, basis: Sequence[str], columns: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the hours for a million samples, or tokens if these are what a point counts."""
+    """Return the hours for a million samples, or tokens if these are what a point counts.
+
+    At a steady rate: start-up, evaluation and failed runs only count in the hours spent.
+    """
     tokens = np.array([BASES[name].item == "tokens" for name in basis], dtype=bool)
     rate = np.where(tokens, columns["tokens_per_second"], columns["samples_per_second"])
     gpus, _, nodes = (np.where(units > 0, units, NAN) for units in groups.sizes)
     wall = over("sum", numbers(groups.runs, "wall_s"), groups.point, groups.size)
-    return {
-        "gpu_hours_per_million": hours_per_million(gpus, rate),
-        "node_hours_per_million": hours_per_million(nodes, rate),
-        "gpu_hours_spent": hours(gpus, wall),
-    }
+    with np.errstate(all="ignore"):
+        return {
+            "gpu_hours_per_million": known(1e6 * gpus / rate / 3600),
+            "node_hours_per_million": known(1e6 * nodes / rate / 3600),
+            "gpu_hours_spent": known(gpus * wall / 3600),
+        }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -426,15 +425,9 @@ def solve(law: Law, q: Floats, speedup: Floats, noise: Noise | None = None) -> S
         squares += noise.squares / float(runs.mean())
     scatter = max(float(np.sqrt(squares / freedom)), LEAST_SCATTER)
     covariance = scatter**2 * (inverse @ inverse.T) / np.outer(length, length)
-    t = _t_of(freedom)
+    t = float(students_t(freedom, CONFIDENCE))
     rms = float(np.sqrt(np.mean(residuals**2)))
     return Solution(law, c, covariance, t, residuals, rms)
-
-
-# Most series have the same number of sizes.
-@cache
-def _t_of(freedom: int) -> float:
-    return float(students_t(freedom, CONFIDENCE))
 
 
 def ratio(solved: Solution, over: Any, under: Any) -> tuple[float, float | None, float | None]:

@@ -30,8 +30,7 @@ from hpc_train.scaling.confidence_intervals import (
     noise_limit,
     welch,
 )
-from hpc_train.scaling.efficiency_and_cost_formulas import doubling_efficiency, karp_flatt
-from hpc_train.scaling.group_reductions import NAN, Floats, Ints, Mask, Moments, moments
+from hpc_train.scaling.group_reductions import NAN, Floats, Ints, Mask, Moments, bounded, moments
 from hpc_train.scaling.points import (
     KEY,
     Grouped,
@@ -123,6 +122,7 @@ def against(
     comparable = comparable_series(groups, study, columns)
     common = common_baselines(groups, study, comparable, sides.moments.mean)
     common = np.where(mixed, -1, common)
+    serial = [karp_flatt(limit, np.where(mixed, NAN, q)) for limit in speedup]
     half = np.where(mixed, -1, halves(groups))
     doubled = sides.ratio(half, level)
     own = moments(rates, groups.point, groups.size)
@@ -140,13 +140,9 @@ def against(
         "accuracy_change_pp": 100 * (columns["accuracy"] - _pick(columns["accuracy"], base.point)),
         **limited("speedup", speedup),
         **limited("efficiency", divided(speedup, q)),
-        **limited(
-            "doubling",
-            IntervalArrays(
-                *(doubling_efficiency(np.ones_like(limit), _finite(limit)) for limit in doubled)
-            ),
-        ),
-        **limited("karp_flatt", _karp_flatt(speedup, np.where(mixed, NAN, q))),
+        # The efficiency of a doubling, S(2p)/(2 S(p)); CSC requires 0.75.
+        **limited("doubling", divided(doubled, np.float64(2))),
+        **limited("karp_flatt", IntervalArrays(serial[0], serial[2], serial[1])),
         "is_common_baseline": common == every,
         **limited("common_speedup", _one(sides.ratio(common, level), common == every)),
     }
@@ -170,15 +166,16 @@ def _one(ratio: IntervalArrays, first: Mask) -> IntervalArrays:
     return IntervalArrays(np.where(first, 1.0, ratio.value), *limits)
 
 
-def _karp_flatt(speedup: IntervalArrays, q: Floats) -> IntervalArrays:
+@bounded
+def karp_flatt(speedup: Floats, q: Floats) -> Floats:
+    """Return e = (1/S - 1/q)/(1 - 1/q), the experimental serial fraction; NaN unless q > 1.
+
+    (A. H. Karp and H. P. Flatt, CACM 33(5), 1990.) A constant e indicates serial work, an e that
+    rises with q overhead. It is below 0 where the speedup is above q.
+    """
     beyond = np.where(q > 1, q, NAN)
-    value, high, low = (karp_flatt(_finite(limit), beyond) for limit in speedup)
-    return IntervalArrays(value, low, high)
-
-
-def _finite(limit: Floats) -> Floats:
-    """Return a limit, NaN where it is beyond all numbers."""
-    return np.where(np.isfinite(limit) & (limit > 0), limit, NAN)
+    # Multiplied by S q: near the ideal speedup the difference of two inverses loses all digits.
+    return (beyond - speedup) / (speedup * (beyond - 1))
 
 
 def _pick(values: Floats, points: Ints) -> Floats:

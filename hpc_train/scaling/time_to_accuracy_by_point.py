@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from hpc_train.base.errors import ReportError
 from hpc_train.logs.record import Record
 from hpc_train.scaling.confidence_intervals import ratio_interval
-from hpc_train.scaling.efficiency_and_cost_formulas import above
-from hpc_train.scaling.group_reductions import LEAST, MOST, bounded, usable
+from hpc_train.scaling.group_reductions import usable
 from hpc_train.scaling.measurements import GLOBAL, by_step, measurements, numbered
 from hpc_train.scaling.points import KEY
 from hpc_train.scaling.record_arrays import record_arrays
@@ -26,84 +23,17 @@ _LEAST_RUNS = 3
 _OLYMPIC = 5
 
 
-def samples_to_target(
-    samples: Sequence[float], quality: Sequence[float], target: float, *, higher: bool = True
-) -> float | None:
-    """Return the samples seen at the first evaluation that reached a target; None if none did.
-
-    (MLPerf Training rules: the run ends with the first evaluation at the target.) `higher` is False
-    for a loss or perplexity.
-
-    Raises:
-        ReportError: not one quality for each number of samples.
-    """
-    if len(samples) != len(quality):
-        raise ReportError(f"{len(quality)} evaluations at {len(samples)} numbers of samples")
-    reached = [
-        seen
-        for seen, value in zip(samples, quality, strict=True)
-        if (value >= target if higher else value <= target)
-    ]
-    return min(reached, default=None)
-
-
-def statistical_efficiency(baseline: float | None, samples: float | None) -> float | None:
-    """Return samples_to_target(B0)/samples_to_target(B), below 1 where a larger batch learns less.
-
-    (Qiao et al., Pollux, OSDI 2021, for the name.) None where a target was not reached: then it is
-    not measured, whatever the throughput.
-    """
-    if baseline is None or samples is None:
-        return None
-    return _known(_ratio(baseline, samples, "a number of samples"))
-
-
-def time_to_accuracy(samples: float | None, rate: float, startup_s: float = 0.0) -> float | None:
-    """Return samples_to_target/X + start-up, [s]; None without a target reached.
-
-    Of several runs the score is the mean without the best and the worst, as MLPerf has it
-    (`tables.mlperf.score`).
-
-    Raises:
-        ReportError: no rate, or a time below 0.
-    """
-    if not startup_s >= 0:
-        raise ReportError(f"the time of start-up must be 0 or more, not {startup_s:g}")
-    if samples is None:
-        return None
-    return _known(_ratio(samples, rate, "a rate") + startup_s)
-
-
-@bounded
-def _ratio(samples: float, other: float, what: str) -> float:
-    return above(samples, "a number of samples") / above(other, what)
-
-
-def _known(value: float) -> float | None:
-    return float(value) if usable(value) else None
-
-
-def score(times: Sequence[float | None], factor: float = 1.0) -> float:
-    """Return the olympic mean of the runs' times, times the factor of `scaling.json`.
+def score(times: Sequence[float | None]) -> float | None:
+    """Return the olympic mean of times (MLPerf Training rules); None if too many runs failed.
 
     The best and the worst run are dropped; of 40 runs four of each. Three or four runs, which the
-    largest benchmarks require, are all averaged. A failed run (None) has an infinite time: one is
-    dropped as the worst; more make the score infinite.
-
-    Raises:
-        ReportError: fewer than three runs, or an invalid time.
+    largest benchmarks require, are all averaged. A failed run (None) is dropped as the worst.
     """
-    if len(times) < _LEAST_RUNS:
-        raise ReportError(
-            f"{len(times)} runs make no MLPerf score; it takes {_LEAST_RUNS} or more (5 or 10)"
-        )
-    wrong = [time for time in times if time is not None and not LEAST <= time <= MOST]
-    if wrong:
-        raise ReportError(f"{wrong[0]} is no time to train; it must be a number above 0")
     ordered = sorted(math.inf if time is None else time for time in times)
     dropped = max(1, len(ordered) // 10) if len(ordered) >= _OLYMPIC else 0
     kept = ordered[dropped : len(ordered) - dropped]
-    return math.fsum(kept) / len(kept) * factor
+    found = math.fsum(kept) / len(kept)
+    return found if math.isfinite(found) else None
 
 
 # Values of a validation take precedence over those of the training.
@@ -189,7 +119,13 @@ def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> Target
     if seen is None or not samples:
         return plain
     best = max(seen.quality) if to.higher else min(seen.quality)
-    count = samples_to_target(samples, seen.quality, to.value, higher=to.higher)
+    # A run ends with the first evaluation at the target (MLPerf Training rules).
+    reached = [
+        number
+        for number, value in zip(samples, seen.quality, strict=True)
+        if (value >= to.value if to.higher else value <= to.value)
+    ]
+    count = min(reached, default=None)
     if count is None:
         return plain | {"state": NOT_REACHED, "best": best}
     batch = row["global_batch"]
@@ -200,7 +136,7 @@ def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> Target
         "samples_to_target": count,
         "steps_to_target": count / batch if batch > 0 else None,
         "time_to_target_s": _time(row, count),
-        "time_to_target_without_startup_s": time_to_accuracy(count, rate) if rate > 0 else None,
+        "time_to_target_without_startup_s": count / rate if rate > 0 else None,
     }
 
 
@@ -220,7 +156,7 @@ def _time(row: Mapping[Any, Any], count: float) -> float | None:
     """
     if (rate := row["samples_per_second"]) > 0:
         later = row["startup_s"]
-        return time_to_accuracy(count, rate, startup_s=later) if later >= 0 else None
+        return float(count / rate + later) if later >= 0 else None
     whole = row["time_to_train_s"] * count / row["samples_seen"]
     return float(whole) if whole > 0 and usable(whole) else None
 
@@ -239,8 +175,7 @@ def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
         if any(run["state"] == REACHED and run[name] is None for run in own):
             return None
         if len(times) >= _LEAST_RUNS:
-            found = score(times)
-            return found if isfinite(found) else None
+            return score(times)
         return None if None in times else float(np.mean(times))
 
     return {
@@ -274,7 +209,8 @@ def _compared(rows: list[TargetRow]) -> list[TargetRow]:
         if base is None or row["state"] != REACHED or base["state"] != REACHED:
             continue
         first, later = ([run["samples_to_target"] for run in one["runs"]] for one in (base, row))
-        known = statistical_efficiency(base["samples_to_target"], row["samples_to_target"])
+        # (Qiao et al., Pollux, OSDI 2021, for the name.)
+        known = base["samples_to_target"] / row["samples_to_target"]
         low = high = None
         # Runs with one seed agree exactly: they are not repetitions for an interval.
         if row is not base and len({*first}) > 1 and len({*later}) > 1:
