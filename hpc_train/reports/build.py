@@ -112,8 +112,7 @@ def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOption
     report = msgspec.structs.replace(report, partial=unfinished, provenance=facts)
     if not options.details:
         return report
-    own = {run.folder.run_id: _diagnosis_text(run) for run in inputs.own}
-    return msgspec.structs.replace(report, diagnoses=own)
+    return msgspec.structs.replace(report, diagnoses=diagnoses(inputs))
 
 
 # Values of a single run, by the columns of the run table.
@@ -345,20 +344,19 @@ def runs_frame(report: Report) -> pd.DataFrame:
 _LINES = 3
 
 
-def _diagnosis_text(run: Run) -> str:
-    """Return a short diagnosis of a failed run; empty if it did not fail or has no logs.
-
-    The result contains text of logs and must be escaped.
-    """
+def diagnoses(inputs: ReportInputs) -> dict[str, str]:
+    """Return a short diagnosis of each failed run with logs: text of logs, to be escaped."""
     # Signatures are slow to load.
     from hpc_train.diagnosis.diagnose_runs import FAILED, diagnosis_of
 
-    if run.state not in FAILED or not is_folder(run.folder.logs):
-        return ""
-    try:
-        return "".join(f"{line}\n" for line in _lines(diagnosis_of(run)))
-    except LogParseError as failure:
-        return f"{failure.message}\n"
+    found = {}
+    for run in inputs.own:
+        if run.state in FAILED and is_folder(run.folder.logs):
+            try:
+                found[run.folder.run_id] = "\n".join(_lines(diagnosis_of(run)))
+            except LogParseError as failure:
+                found[run.folder.run_id] = failure.message
+    return found
 
 
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:

@@ -38,7 +38,7 @@ def _mean_of_set(log: Stated, expected: float) -> None:
     times = [run["time_to_train"] if run["status"] == "success" else None for run in runs]
     scaling = log.path.parent / "scaling.json"
     factor = json.loads(scaling.read_text())["scaling_factor"] if scaling.exists() else 1.0
-    same_minutes(score(times, factor), expected)
+    same_minutes((score(times) or 0.0) * factor, expected)
 
 
 def _step_times(log: Stated) -> list[float]:

@@ -16,7 +16,7 @@ from hpc_train.base.errors import ArgumentError, LogParseError, StoreError
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates
 from hpc_train.logs.record import Record
-from hpc_train.reports.build import NOT_RECORDED, build_report, details, provenance
+from hpc_train.reports.build import NOT_RECORDED, build_report, diagnoses, provenance
 from hpc_train.reports.compare import compare
 from hpc_train.reports.gates import verdicts_of
 from hpc_train.reports.report import Fact
@@ -54,7 +54,7 @@ def test_a_folder_gets_every_form(folder: Path) -> None:
     texts = {"report.html", "report.md", "report.tex", "report.json", "points.csv", "tidy.csv"}
     assert texts | {"tidy.parquet", "scaling.svg", "scaling.png", "scaling.pdf"} <= names
     assert "scaling.svg" in (folder / "report.md").read_text()
-    assert "<svg" in (folder / "report.html").read_text()
+    assert "data:image/svg+xml;base64," in (folder / "report.html").read_text()
     rows = json.loads((folder / "report.json").read_text())["rows"]
     with (folder / "points.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
@@ -150,17 +150,14 @@ def test_what_nobody_recorded_is_named_once() -> None:
     assert "adapters" not in str(said[NOT_RECORDED])
 
 
-def test_details_share_scripts_and_tell_why_a_run_failed(tmp_path: Path) -> None:
+def test_a_diagnosis_tells_why_a_run_failed(tmp_path: Path) -> None:
     runs = [
         written(tmp_path, "a", "fine\n"),
         written(tmp_path, "b", "Traceback (most recent call last):\nKeyError: 'x'\n", 1),
     ]
-    (good, bad), scripts = details(found(runs))
-    assert scripts == {"d" * 64: "#!/bin/bash\n"}
-    assert good.script == bad.script == "d" * 64
-    assert good.diagnosis == ""
-    assert "KeyError" in bad.diagnosis
-    assert ("launcher", "torchrun", "site_profiles/local.yaml:11") in bad.settings
+    told = diagnoses(found(runs))
+    assert [*told] == ["b"]
+    assert "KeyError" in told["b"]
 
 
 def test_no_log_is_an_error_that_says_so() -> None:
