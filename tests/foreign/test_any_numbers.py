@@ -6,7 +6,6 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from hpc_train.base.errors import HpcTrainError
@@ -55,13 +54,3 @@ def test_any_numbers_give_a_report_or_a_place(rows: list[tuple[int | str, ...]])
         warnings.simplefilter("error")
         found = built(rows)
     assert found.startswith("{") or "t.csv" in found
-
-
-@pytest.mark.parametrize(
-    ("cell", "said"),
-    [("-1", "must"), ("0", "above 0"), ("1e309", "too large"), ("1.2.3", "not a number")],
-)  # fmt: skip
-def test_a_cell_that_is_no_number_is_named(cell: str, said: str) -> None:
-    found = built([(1, cell, "0.5", "64", "10", "0.5", "1")])
-    assert "t.csv:2: samples_per_second" in found
-    assert said in found

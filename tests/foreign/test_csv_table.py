@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.foreign.csv_table import is_comment
-from hpc_train.foreign.runs_from_table import number
 from hpc_train.foreign.table_file import is_result_table, read_table
 from tests.cases import cases
 
@@ -74,38 +72,6 @@ def test_the_line_of_excel_names_no_column(tmp_path: Path, line: str, separator:
 )  # fmt: skip
 def test_a_comment_is_no_heading(line: str, *, is_it: bool) -> None:
     assert is_comment(line) is is_it
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("nodes,x\n", r"t\.csv:1: a header, and no row below it"),
-        ("nodes,x\n1,2\n1,2,3\n", r"t\.csv:3: 3 cells, but the header has 2 columns; a decimal"),
-        ("nodes,x\n1\n", r"t\.csv:2: 1 cells, but the header has 2 columns$"),
-        ('nodes,x\n1,"a"b\n', r"t\.csv:2: not valid CSV"),
-        ("series,n_ok,n_submitted,is_baseline\nall,1,1,1\n", r"t\.csv:1: this is a report"),
-        ("nodes,x\n1,a\0b\n", r"t\.csv:2: not text in UTF-8"),
-    ],
-)
-def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "t.csv").write_text(content)
-    with pytest.raises(LogParseError) as caught:
-        read_table(tmp_path / "t.csv")
-    assert re.search(message, caught.value.message)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1.1e100", "too large"),
-        ("1e999", "too large"),
-        ("5 GB", "'5 GB' is not a number with the unit of its column, s"),
-        ("fast", "'fast' is not a number"),
-    ],
-)
-def test_what_is_no_number_is_said(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        number(text, "s")
 
 
 @pytest.mark.parametrize(

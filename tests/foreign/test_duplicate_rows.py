@@ -64,3 +64,14 @@ def test_the_rows_of_one_job_are_named_among_others(tmp_path: Path) -> None:
     head = HEAD.removeprefix("run,")
     with pytest.raises(LogParseError, match=r"t1\.csv:3: the same row as .*t0\.csv:4: one job"):
         tables(tmp_path, f"{head}\n{first}", f"{head}\n{second}")
+
+
+def test_two_jobs_that_failed_alike_are_two_jobs(tmp_path: Path) -> None:
+    assert tables(tmp_path, "nodes,samples_per_second,state\n2,,FAILED\n2,,FAILED\n") == 2
+
+
+def test_jobs_under_other_conditions_are_no_repetitions(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("nodes,samples_per_second,torch\n1,9,2.8\n1,9,2.9\n1,8,2.9\n")
+    study, _ = table_study([read_table(path)])
+    assert [run.repetition for run in study.runs] == [1, 1, 2]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.header import TableColumn, columns
+from hpc_train.foreign.header import columns
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
@@ -114,22 +114,6 @@ def test_the_kind_of_each_column_and_several_without_a_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (("lr", "step_time"), r"t\.csv:3: no column of a size; the columns are lr, step_time"),
-        (("nodes", "memory"), r"t\.csv:3: no column of a measurement; the columns are nodes, mem"),
-        (("nodes", "step_tine"), r"t\.csv:3: unknown column 'step_tine'; did you mean 'step_time'"),
-        (("nodes", "epoch_time [weeks]"), r"t\.csv:3: 'epoch_time \[weeks\]': epoch_time is in s"),
-        (("nodes", "lr", "step_time", "lr"), r"t\.csv:3: duplicate column 'lr'"),
-        (("nodes", "gpus", "step_time", "num_gpus"), "duplicate column 'gpus' as 'num_gpus'"),
-    ],
-)
-def test_a_header_that_does_not_suffice_is_refused(names: tuple[str, ...], message: str) -> None:
-    with pytest.raises(LogParseError, match=message):
-        kinds(*names)
-
-
-@pytest.mark.parametrize(
     ("ambiguous", "beside"),
     [
         ("batch_size", "global_batch_size"),
@@ -144,13 +128,6 @@ def test_an_ambiguous_column_is_not_used_beside_one_that_is_not(
     other = "samples_per_second" if beside == "step_time" else "epoch_time"
     assert kinds("nodes", other, ambiguous, beside)[2:] == ["unused", "measure"]
     assert kinds("nodes", other, ambiguous)[2:] == ["measure"]
-
-
-def test_a_unit_in_a_heading_is_a_factor() -> None:
-    found = columns(("gpus", "Step time [ms]", "accuracy [%]", "img/s"), "t.csv:1")
-    assert found[1] == TableColumn("measure", "step_time", 1e-3, "ms")
-    assert found[2][:3] == ("measure", "accuracy", 0.01)
-    assert found[3] == TableColumn("measure", "samples_per_second")
 
 
 def test_the_scaling_is_read_beside_other_axes(tmp_path: Path) -> None:

@@ -166,12 +166,6 @@ def test_a_line_that_is_none_of_mlflow(tmp_path: Path, line: str) -> None:
     assert f"{run / 'metrics' / 'step_time'}:2: {line!r} is not a line" in refused.value.message
 
 
-def test_a_size_that_is_no_number(tmp_path: Path) -> None:
-    make_run(tmp_path, "a", {"params/nodes": "two", "step_time": STEPS})
-    with pytest.raises(LogParseError, match=":1: nodes: 'two' is not a number"):
-        table_study([read_table(tmp_path)])
-
-
 def test_a_run_without_metrics_is_a_row(tmp_path: Path) -> None:
     make_run(tmp_path, "a", {"step_time": STEPS}, {"name": "a"})
     failed = make_run(tmp_path, "b", {}, {"name": "b", "status": 4})
@@ -189,13 +183,6 @@ def test_a_run_without_metrics_is_a_row(tmp_path: Path) -> None:
 def test_only_deleted_runs(tmp_path: Path) -> None:
     make_run(tmp_path, "a", {"step_time": STEPS}, {"stage": "deleted"})
     with pytest.raises(LogParseError, match="no run in it that was not deleted"):
-        read_table(tmp_path)
-
-
-def test_a_damaged_meta_file(tmp_path: Path) -> None:
-    run = make_run(tmp_path, "a", {"step_time": STEPS})
-    (run / "meta.yaml").write_text("a: [1\n")
-    with pytest.raises(LogParseError, match=r"meta\.yaml"):
         read_table(tmp_path)
 
 

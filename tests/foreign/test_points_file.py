@@ -79,16 +79,6 @@ def test_a_file_with_more_than_sizes(logs: Path) -> None:
     assert study.runs[0].axes == {"launcher": "srun"}
 
 
-def test_a_log_that_contradicts_has_no_result(logs: Path) -> None:
-    (logs / "logs" / "n2-a.log").write_text(steps(0.2, world=4))
-    found = stated(logs, FLAT)
-    run = runs(found)["n2-a.log"]
-    assert run.state == "UNPARSED"
-    assert "the log says world_size 4, not 8" in run.problem
-    assert "points.yaml:2 says otherwise" in run.problem
-    assert runs(found)["n1-a.log"].state == "COMPLETED"
-
-
 def test_an_exact_name_precedes_a_pattern_and_each_pattern_names_its_own(logs: Path) -> None:
     text = "'n1-*': {nodes: 1}\n'n2-*': {nodes: 2}\nn1-b.log: {nodes: 4}\n"
     found = runs(stated(logs, text, "logs"))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hpc_train.foreign.points_file import Points, sized
 from hpc_train.logs.record import Record, Stated
-from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
+from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
 from tests.scaling.studies import foreign, record, study
 
 
@@ -72,20 +72,3 @@ def test_a_log_of_more_ranks_than_stated_has_no_result(ranks: int, state: str) -
     (run,) = with_stated([replace(foreign("a"), ranks=ranks)], a=eight())[0].runs
     assert run.state == state
     assert (f"the log names rank {ranks - 1}, so" in run.problem) is (state == "UNPARSED")
-
-
-def test_an_excluded_run_needs_no_size_and_has_the_stated_reason() -> None:
-    wrong = [record("a", "world_size", 4)]
-    (run,) = with_stated([foreign("a")], wrong, a=eight(exclude="hot"))[0].runs
-    assert (run.state, run.problem) == (EXCLUDED, "hot")
-
-
-def test_the_first_six_runs_without_a_stated_size_are_named() -> None:
-    def note(number: int) -> str:
-        runs = [foreign(f"r{n}") for n in range(number)]
-        return " ".join(with_stated([*runs, foreign("a")], a=eight())[0].notes)
-
-    names = ", ".join(f"r{n}" for n in range(6))
-    assert note(0) == ""
-    assert f"does not state {names}: " in note(6)
-    assert f"does not state {names}, …: " in note(7)

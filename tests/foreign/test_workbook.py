@@ -95,20 +95,6 @@ def test_a_formula_with_a_value_is_that_value(tmp_path: Path) -> None:
     assert read_table(stored).rows == ((2, ("1", "0.5")),)
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([], r"t\.xlsx: empty"),
-        (ROWS[:1], r"t\.xlsx:1: a header, and no row below it"),
-        ([["nodes"], [1, "x"]], r"t\.xlsx:2: 2 cells, but the header has 1 columns"),
-    ],
-    ids=["empty", "header", "beyond"],
-)
-def test_what_is_no_table_is_refused(tmp_path: Path, rows: list[list[Any]], message: str) -> None:
-    with pytest.raises(LogParseError, match=message):
-        read_table(written(tmp_path, Runs=rows))
-
-
 @pytest.mark.parametrize("share", [0, 0.5, 0.98])
 def test_a_file_that_was_cut_is_refused(tmp_path: Path, share: float) -> None:
     path = written(tmp_path, Runs=ROWS)

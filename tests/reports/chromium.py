@@ -73,19 +73,10 @@ class Tab:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
                       windowsVirtualKeyCode=code)  # fmt: skip
 
-    def point(self, x: float, y: float) -> None:
-        """Move the pointer."""
-        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-
     def medium(self, name: str = "", scheme: str = "light") -> None:
         """Show the page as on paper (`print`), or to a reader who likes it dark."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", media=name, features=features)
-
-    def picture(self, *, whole: bool = True) -> bytes:
-        """Return the page as PNG."""
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        return base64.b64decode(answer["data"])
 
     def paper(self) -> bytes:
         """Return the page as PDF, as its own style wants the paper."""

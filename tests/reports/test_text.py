@@ -7,21 +7,6 @@ from hypothesis import given, settings, strategies as st
 from hpc_train.reports.formats.text import render
 from hpc_train.reports.report import Column, Report, ReportTable
 
-WORDS = st.text("ab1.% [],-é\u7bc0", max_size=9).map(lambda text: " ".join(text.split()))
-HEADS = st.lists(WORDS.filter(bool), min_size=1, max_size=3).map("\n".join)
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> ReportTable:
-    heads = draw(st.lists(HEADS, min_size=1, max_size=5))
-    columns = tuple(
-        Column(key=f"k{number}", heading=head, align=draw(st.sampled_from(["left", "right"])))
-        for number, head in enumerate(heads)
-    )
-    row = st.tuples(*(WORDS for _ in heads))
-    rows = tuple(draw(st.lists(row, min_size=1, max_size=4)))
-    return ReportTable(title="T", columns=columns, rows=rows)
-
 
 def lines_of(table: ReportTable, width: int) -> list[str]:
     report = Report(title="R", summary=(), tables=(table,))

@@ -7,7 +7,6 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
 
 from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.confidence_intervals import corrected, noise_limit
@@ -87,16 +86,3 @@ def test_a_comparison_is_corrected_for_its_points() -> None:
     found = comparison_frame(*sides)["accuracy_limit_pp"]
     assert found[:4].tolist() == pytest.approx([limit] * 4)
     assert np.isnan(found[4])
-
-
-values = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=6)
-
-
-@given(values, values, st.floats(0.5, 0.9999))
-def test_a_limit_is_positive_or_unknown_for_all_floats(
-    a: list[float], b: list[float], level: float
-) -> None:
-    with np.errstate(all="ignore"):
-        sides = [Moments.along_axis(np.array(x)) for x in (a, b)]
-    limit = float(noise_limit(sides[0], sides[1], level))
-    assert np.isnan(limit) or limit >= 0

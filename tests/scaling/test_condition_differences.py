@@ -6,20 +6,13 @@ import math
 from typing import Any
 
 import msgspec
-import numpy as np
-import pandas as pd
 import pytest
 
-from hpc_train.base.errors import ReportError
 from hpc_train.logs.record import Record
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from hpc_train.scaling.split_series import (
     Separated,
-    compared,
-    difference,
-    levels,
-    merged,
     separated,
 )
 from tests.scaling.studies import expected, record, study
@@ -89,53 +82,6 @@ def test_sequences_of_two_lengths_are_two_kinds_of_sample() -> None:
 def test_what_a_person_states_has_no_program() -> None:
     found = parted([("table", "samples_per_second", 100.0)], [("table", "step_time", 0.1)])
     assert all("parser" not in own for own in found.runs["conditions"])
-
-
-def of(*conditions: dict[str, str] | None, **columns: list[Any]) -> pd.DataFrame:
-    table: pd.DataFrame = pd.DataFrame({"conditions": list(conditions), **columns})
-    return table
-
-
-def test_fields_of_an_axis_or_that_may_differ_are_not_compared() -> None:
-    runs = of(dict.fromkeys(("alpha", "torch", "precision", "model", "throttled"), "1"), None)
-    assert compared(runs, ()) == ("model", "precision", "torch", "alpha")
-    assert compared(runs.drop(columns="conditions"), ()) == ()
-    assert compared(runs, ("torch", "alpha")) == ("model", "precision")
-    axes = {"axis.train.precision": [1, 1], "axis.alpha": [1, 1]}
-    assert compared(runs.assign(**axes), ("nccl",)) == ("model", "torch")
-    with pytest.raises(ReportError, match="--allow-mixed torhc: no such field; did you mean 'tor"):
-        compared(runs, ("torhc",))
-
-
-@pytest.mark.parametrize(
-    ("field", "values", "numbers"),
-    [
-        ("torch", ["2", None, "3", "2"], [0, -1, 1, 0]),
-        ("torch", ["100", "101"], [0, 1]),
-        ("parameters", ["100", "104", "111", None], [0, 0, 1, -1]),
-        ("parameters", ["100", "7B"], [0, 1]),
-        ("parameters", ["100", "0"], [0, 1]),
-    ],
-)
-def test_only_numbers_of_parameters_may_differ_by_a_few_percent(
-    field: str, values: list[str | None], numbers: list[int]
-) -> None:
-    assert levels(field, values).tolist() == numbers
-
-
-def test_the_first_recorded_value_of_some_runs_counts() -> None:
-    runs = of({"a": "no"}, {"a": "1"}, None, {"a": "2", "b": "3", "c": ""}, {"b": "4"})
-    places = np.array([1, 2, 3, 4])
-    assert merged(runs, places, ("a", "b", "c", "d")) == {"a": "1", "b": "3"}
-    assert merged(runs, places[:0], ("a",)) == merged(runs, places, ()) == {}
-
-
-def test_a_difference_is_in_a_field_that_both_recorded() -> None:
-    one, other = {"a": "1", "b": "1", "c": "1"}, {"b": "1", "c": "2", "d": "2"}
-    assert difference(one, other, ("a", "b", "c", "d")) == "c"
-    assert difference(one, other, ("a", "b", "d")) is None
-    near = {"parameters": "100"}, {"parameters": "103"}
-    assert difference(*near, ("parameters",)) is None
 
 
 def recorded(*records: Record, conditions: dict[str, str] | None = None) -> dict[str, str]:

@@ -7,22 +7,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from hpc_train.scaling.confidence_intervals import harmonic_means, means, ratio_interval, students_t
+from hpc_train.scaling.confidence_intervals import harmonic_means, means, ratio_interval
 from hpc_train.scaling.group_reductions import Moments
 
 samples = st.lists(st.floats(1, 100), min_size=2, max_size=8).filter(
     lambda values: max(values) > min(values) * (1 + 1e-9)
 )
-
-
-@settings(deadline=None, max_examples=50)
-@given(samples, samples)
-def test_the_interval_contains_the_value(a: list[float], b: list[float]) -> None:
-    value, low, high = ratio_interval(a, b)
-    assert low is not None
-    assert high is not None
-    assert low <= value * (1 + 1e-12)
-    assert value <= high * (1 + 1e-12)
 
 
 @settings(deadline=None, max_examples=50)
@@ -73,9 +63,3 @@ def test_runs_that_nothing_relates_have_no_upper_limit() -> None:
     assert value == pytest.approx(1.0)
     assert low == 0.0
     assert high is None
-
-
-def test_students_t_is_that_of_scipy() -> None:
-    freedom = np.array([0.7, 1, 2, 4.3, 30, 1e6, np.inf])
-
-    np.testing.assert_allclose(students_t(freedom, 0.95), stats.t.ppf(0.975, freedom), rtol=1e-12)

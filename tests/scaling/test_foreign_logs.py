@@ -9,7 +9,6 @@ import pytest
 
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record
-from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.studies import foreign, record, study
@@ -35,25 +34,6 @@ def test_rate_per_gpu_of_many_ranks_is_their_mean_times_their_number() -> None:
         for rank in range(4)
     ]
     assert row([*records, record("a", "world_size", 4)])["samples_per_second"] == pytest.approx(46)
-
-
-def test_rate_per_gpu_without_a_number_of_gpus_is_no_result() -> None:
-    found = row(stepwise("tokens_per_second", [100, 100], scope="per_gpu"))
-    assert found["state"] == "UNPARSED"
-    assert "tokens_per_second is per GPU" in str(found["problem"])
-
-
-def test_global_rate_is_never_added_over_ranks() -> None:
-    records = [record("a", "samples_per_second", 90, step=1, rank=rank) for rank in range(4)]
-    assert row(records)["samples_per_second"] == 90
-
-
-def test_rates_per_rank_are_added() -> None:
-    records = [
-        record("a", "samples_per_second", 90, step=1, rank=rank, scope="per_rank")
-        for rank in range(4)
-    ]
-    assert row(records)["samples_per_second"] == 360
 
 
 def test_one_of_two_programs_that_state_a_metric_is_taken() -> None:
@@ -96,17 +76,6 @@ def test_variants_of_a_metric_stay_out() -> None:
 def test_the_ranks_that_print_are_not_the_number_of_ranks(rank: int) -> None:
     records = [record("a", "step_time", 1, step=s, rank=rank, scope="per_rank") for s in (1, 2, 3)]
     assert row(records)["ranks"] is pd.NA
-
-
-def test_accuracy_of_each_rank_is_their_mean() -> None:
-    own = [
-        record("a", "accuracy", value, rank=rank, step=step, scope="per_rank")
-        for step, values in enumerate([(0.1, 0.1), (0.5, 0.7)], start=1)
-        for rank, value in enumerate(values)
-    ]
-    assert row(own)["accuracy"] == pytest.approx(0.6)
-    assert FlagCode.VARIES not in {flag.code for flag in row(own)["flags"]}
-    assert row([*own, record("a", "accuracy", 0.8)])["accuracy"] == 0.8
 
 
 def test_logs_that_do_not_say_their_size_are_no_repetitions_of_one_another() -> None:

@@ -123,6 +123,7 @@ def problem(*records: Record, gpus: int = 1, warmup: Warmup = NO_WARMUP) -> str:
             [record("a", "samples_per_second", 5, scope="per_rank", rank=0)],
             "samples_per_second of 1 of several ranks only, or not positive",
         ),
+        (steps("a", [[0.0] * 30]), "step times are not positive"),
     ],
 )
 def test_why_a_run_has_no_result(records: list[Record], text: str) -> None:

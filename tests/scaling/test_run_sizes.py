@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import msgspec
-import numpy as np
 import pytest
 
 from hpc_train.base.errors import ReportError
 from hpc_train.jobs.study import Scaling
-from hpc_train.scaling.runs import run_frame, series_of, sizes_of
+from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.scaling_regime import regimes
 from tests.scaling.studies import expected, foreign, rate, study
 
 NAN = float("nan")
-
-
-def test_the_plan_comes_before_the_log() -> None:
-    runs = [expected("a", nodes=2, gpus=4), foreign("b"), foreign("c")]
-    found = sizes_of(runs, np.array([1.0, 16.0, NAN]))
-    assert found["ranks"][:2].tolist() == [8, 16]
-    assert np.isnan(found["ranks"][2])
-    assert found["planned"][0] == 8
-    assert np.isnan(found["planned"][1:]).all()
-
-
-def test_logs_without_ranks_are_apart_unless_somebody_names_their_series() -> None:
-    bare = [foreign("a"), foreign("b")]
-    named = msgspec.structs.replace(foreign("c"), axes={"lr": 1})
-    sized = msgspec.structs.replace(foreign("d"), sizes={"nodes": 2})
-    runs = [*bare, named, sized]
-    assert series_of(runs, np.full(4, NAN)) == ["a", "b", "lr=1", "all"]
-    assert series_of(runs, np.full(4, 8.0)) == ["all", "all", "lr=1", "all"]
-    assert series_of(bare[:1], np.array([NAN])) == ["all"]
 
 
 def derived(batches: dict[int, float | None], declared: Scaling | None = None) -> str:

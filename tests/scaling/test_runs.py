@@ -6,7 +6,6 @@ import pytest
 from hpc_train.base.errors import ReportError
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record
-from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import expected, foreign, rate, record, steps, study
 
@@ -57,37 +56,6 @@ def test_steps_between_two_lines_took_as_long_as_the_later_one_says() -> None:
     records = [record("a", "step_time", 0.1, step=step) for step in range(0, 40, 10)]
     frame = run_frame(study([expected("a")], warmup=Warmup(steps=0, seconds=1.0)), records)
     assert (frame.at[0, "warmup_steps"], frame.at[0, "steps"]) == (2, 2)
-
-
-def test_few_steps_are_flagged_and_none_is_a_row_with_a_reason() -> None:
-    runs = [expected("a"), expected("b")]
-    records = steps("a", [[1.0] * 29]) + steps("b", [[1.0] * 10])
-    frame = run_frame(study(runs, warmup=Warmup(steps=10)), records)
-    assert frame.at[0, "flags"] == (Flag(FlagCode.SHORT, "19 steps"),)
-    enough = run_frame(study(runs[:1], warmup=Warmup(steps=10)), steps("a", [[1.0] * 30]))
-    assert enough.at[0, "flags"] == ()
-    assert frame.at[1, "state"] == "UNPARSED"
-    assert frame.at[1, "problem"] == (
-        "no measured step: 10 in the log, warm-up 10 steps; lower warmup.steps or run longer"
-    )
-
-
-@pytest.mark.parametrize(
-    ("records", "problem"),
-    [
-        ([], "no line with a time or rate that any parser knows; see hpctrain help events"),
-        (
-            [record("a", "loss", 1.0), record("a", "accuracy", 0.5)],
-            "the log has loss, accuracy, but no time or rate of training; see hpctrain help events",
-        ),
-        (steps("a", [[0.0] * 30]), "step times are not positive"),
-        (rate("a", 0), "samples_per_second of 1 of several ranks only, or not positive"),
-    ],
-)
-def test_a_log_without_a_result_says_what_to_do(records: list[Record], problem: str) -> None:
-    frame = run_frame(study([expected("a")]), records)
-    assert frame.at[0, "state"] == "UNPARSED"
-    assert str(frame.at[0, "problem"]).startswith(problem)
 
 
 def test_two_runs_of_one_name_are_refused() -> None:

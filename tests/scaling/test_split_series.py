@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 import pandas as pd
 import pytest
 
 from hpc_train.base.errors import ReportError
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.group_reductions import filled
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from hpc_train.scaling.split_series import Separated, separated
@@ -153,11 +151,3 @@ def test_a_batch_without_the_smallest_size_has_no_speedup() -> None:
     _, frame = of_batches({1: [64], 2: [64, 100]})
     assert frame["speedup"].isna().tolist() == [False, False, True]
     assert "another global batch (64 in n1-64, 100 in n2-100)" in frame["note"].tolist()[2]
-
-
-@pytest.mark.parametrize(("known", "level"), [((2, 1), 1), ((2, 2, 1), 2), ((1, 2, 2), 2)])
-def test_an_unknown_level_is_the_commonest_of_its_group_and_the_lowest_of_equals(
-    known: tuple[int, ...], level: int
-) -> None:
-    codes = np.array([-1, *known])
-    assert filled(codes, np.zeros(len(codes), dtype=np.int64)).tolist() == [level, *known]
