@@ -24,7 +24,6 @@ from hpc_train.base.file_kinds import COMPRESSED_START, DAMAGE, UNPACK, packed_k
 from hpc_train.base.files import LARGEST, is_folder, is_regular, open_stream
 from hpc_train.base.yamlfile import read
 from hpc_train.foreign.csv_table import (
-    EXAMPLE,
     ResultTable,
     checked_text,
     decoded,
@@ -292,8 +291,6 @@ def _values(path: Path, text: str) -> list[float]:
 _KEY = re.compile(r'"([^"\\]{1,200})"\s*:')
 _ROWS = "write one object for each job: a line each, or in an array"
 _VALUE = re.compile(r"[^\s,]")
-# Google Benchmark writes an object of these.
-_OF_BENCHMARKS = frozenset({"context", "benchmarks"})
 
 
 def is_json_of_results(head: str) -> bool:
@@ -308,8 +305,6 @@ def is_json_of_results(head: str) -> bool:
         first = next(iter(_rows_of_columns(first)), first)
         if not isinstance(first, dict):
             return False
-        if _OF_BENCHMARKS.issubset(first):
-            return True
         names = tuple(_cells(first))
     except (ValueError, RecursionError):
         # It is longer than the head, or reading it names what is wrong.
@@ -333,11 +328,6 @@ def parse_json(path: Path, text: str) -> ResultTable:
             if not isinstance(value, dict):
                 shown = json.dumps(value)[:40]
                 raise LogParseError(f"{path}:{line}: {shown} is not an object", _ROWS)
-            if _OF_BENCHMARKS.issubset(value):
-                raise LogParseError(
-                    f"{path}: a file of Google Benchmark, which states no size of a job",
-                    f"a table with a row for each size: {EXAMPLE}",
-                )
             rows.append((line, _cells(value)))
             names.update(dict.fromkeys(rows[-1][1]))
     except json.JSONDecodeError as failure:

@@ -190,7 +190,7 @@ def _with_gate_results(
     """
     from hpc_train.reports.caveats import implausible_of_side
     from hpc_train.reports.words import plain_rows
-    from hpc_train.scaling.comparison import Demands, comparison_frame
+    from hpc_train.scaling.comparison import comparison_frame
     from hpc_train.scaling.largest_message_bandwidth import largest_busbw
 
     (runs, points), study = tables, inputs.study
@@ -201,8 +201,8 @@ def _with_gate_results(
     if study.gates.regression is not None and options.search is not None:
         try:
             old = side(study.gates.regression.against, options.search, study.allow_mixed)
-            demands = Demands(allow_mixed=study.allow_mixed)
-            changes = plain_rows(comparison_frame(old.runs, runs, demands))
+            frame = comparison_frame(old.runs, runs, allow_mixed=study.allow_mixed)
+            changes = plain_rows(frame)
             implausible = tuple(implausible_of_side(old.points))
         except HpcTrainError as failure:
             if options.against is not None:

@@ -29,7 +29,6 @@ from hpc_train.reports.report import (
 from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.reports.words import (
     ABSENT,
-    CONFIDENCE,
     LEVEL,
     NAMED,
     Row,
@@ -46,6 +45,7 @@ from hpc_train.reports.words import (
 )
 from hpc_train.runs.conditions import OF_SITES, differences
 from hpc_train.runs.run import Run
+from hpc_train.scaling.report_options import CONFIDENCE
 from hpc_train.scaling.run_flags import FlagCode, flag_of
 
 if TYPE_CHECKING:
@@ -129,14 +129,15 @@ def compare(
         HpcTrainError: a side does not exist, is empty, or has no selected run.
     """
     from hpc_train.scaling.caveats import apart_sides
-    from hpc_train.scaling.comparison import Demands, comparison_frame
+    from hpc_train.scaling.comparison import comparison_frame
 
     if min_effect is not None and not 0 < min_effect < 1:
         raise ReportError(f"--min-effect {min_effect:g}: must be between 0 and 1; 0.02 is 2 %")
     sides = [side(word, search, allow_mixed) for word in (a, b)]
     first, second = (one.runs for one in sides)
-    demands = Demands(min_effect=min_effect, allow_mixed=allow_mixed)
-    points = plain_rows(comparison_frame(first, second, demands))
+    points = plain_rows(
+        comparison_frame(first, second, min_effect=min_effect, allow_mixed=allow_mixed)
+    )
     conditions = [_conditions(one.runs) for one in sides]
     settings = differences(sides[0].own, sides[1].own, conditions)
     wrong = tuple(_implausible(points, sides))

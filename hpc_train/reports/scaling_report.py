@@ -23,7 +23,6 @@ from hpc_train.reports.points_table import (
 )
 from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Report
 from hpc_train.reports.words import (
-    CONFIDENCE,
     LEVEL,
     UNKNOWN,
     Row,
@@ -47,6 +46,7 @@ from hpc_train.reports.words import (
     with_limits,
 )
 from hpc_train.runs.expected_runs import OF_WHICH, ExpectedStudy, state_sizes
+from hpc_train.scaling.report_options import CONFIDENCE
 
 if TYPE_CHECKING:
     import pandas as pd

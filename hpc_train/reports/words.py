@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.jobs.study import ALONE
 from hpc_train.runs.expected_runs import MISSING, ExpectedStudy
+from hpc_train.scaling.report_options import CONFIDENCE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,8 +118,6 @@ def whole(value: float | None) -> str:
     return ABSENT if value is None or not isfinite(value) else f"{value:.6g}"
 
 
-# Of an interval that is not one of several decisions at once, as `scaling` computes it.
-CONFIDENCE = 0.95
 LEVEL = "95 %"
 
 

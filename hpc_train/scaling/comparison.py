@@ -12,7 +12,6 @@ import pandas as pd
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.scaling.confidence_intervals import (
-    CONFIDENCE,
     ROUNDING,
     IntervalArrays,
     block_codes,
@@ -24,6 +23,7 @@ from hpc_train.scaling.confidence_intervals import (
 )
 from hpc_train.scaling.group_reductions import NAN, Floats, Mask, moments, numbers, over
 from hpc_train.scaling.points import not_ok
+from hpc_train.scaling.report_options import CONFIDENCE
 from hpc_train.scaling.runs import OK
 
 SIDES = ("a", "b")
@@ -38,14 +38,6 @@ COLUMNS = (
     "accuracy_a", "accuracy_b", "accuracy_change_pp", "accuracy_limit_pp", "loss_a", "loss_b",
     "batch_a", "batch_b",
 )  # fmt: skip
-
-
-class Demands(NamedTuple):
-    """Options of a comparison: see `comparison_frame`."""
-
-    confidence: float = CONFIDENCE
-    min_effect: float | None = None
-    allow_mixed: tuple[str, ...] = ()
 
 
 class Sides(NamedTuple):
@@ -121,7 +113,12 @@ def _basis(runs: pd.DataFrame) -> str:
 
 
 def comparison_frame(
-    a: pd.DataFrame, b: pd.DataFrame, demands: Demands | None = None
+    a: pd.DataFrame,
+    b: pd.DataFrame,
+    *,
+    confidence: float = CONFIDENCE,
+    min_effect: float | None = None,
+    allow_mixed: tuple[str, ...] = (),
 ) -> pd.DataFrame:
     """Return one row per point that either side has, from rows of `run_frame`.
 
@@ -137,14 +134,13 @@ def comparison_frame(
     MUST_MATCH that differs at a point and is not in `allow_mixed` leaves it without a
     ratio; `why` names the field and both values.
     """
-    wanted = demands or Demands()
     sides = matched(a, b)
     runs, count = sides.runs, len(sides.rows)
     if not count:
         return pd.DataFrame(columns=pd.Index(COLUMNS))
     point, row = runs["point"].to_numpy(), runs["point"].to_numpy() // 2
     is_rate = np.array([BASES[basis].is_rate for basis in sides.basis])
-    table = _table(sides, is_rate, wanted.allow_mixed)
+    table = _table(sides, is_rate, allow_mixed)
     logs = np.log(sides.values)
     logs = np.where((table["why"] == "").to_numpy()[row], np.where(is_rate[row], logs, -logs), NAN)
     cut = runs["whole_seconds"].eq(True) & (runs["state"] == OK) & ~is_rate[row]
@@ -164,14 +160,14 @@ def comparison_frame(
         return IntervalArrays(value, low / longest_b, high * longest_a)
 
     several = int((np.minimum(one.number, two.number) > 1).sum())
-    found, levels = step_down(limits, count, several, wanted.confidence)
-    noise = noise_limit(old, new, wanted.confidence)
-    noise = noise_limit(old, new, corrected(wanted.confidence, int((~np.isnan(noise)).sum())))
+    found, levels = step_down(limits, count, several, confidence)
+    noise = noise_limit(old, new, confidence)
+    noise = noise_limit(old, new, corrected(confidence, int((~np.isnan(noise)).sum())))
     table = table.assign(
         ratio=found.value, ratio_low=found.low, ratio_high=found.high, level=levels,
         accuracy_change_pp=100 * (new.mean - old.mean), accuracy_limit_pp=100 * noise,
     )  # fmt: skip
-    decided = [_decided(own, wanted.min_effect) for own in table.to_dict("records")]
+    decided = [_decided(own, min_effect) for own in table.to_dict("records")]
     table["verdict"], table["why"] = zip(*decided, strict=True)
     return table[list(COLUMNS)]
 

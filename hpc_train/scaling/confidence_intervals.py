@@ -18,8 +18,8 @@ from hpc_train.scaling.group_reductions import (
     known,
     moments,
 )
+from hpc_train.scaling.report_options import CONFIDENCE
 
-CONFIDENCE = 0.95
 # Relative spread below which repeated values are the same number, up to the rounding of their mean.
 _EQUAL = 1e-12
 # Sums of the same numbers in different orders differ by less.

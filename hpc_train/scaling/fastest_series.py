@@ -13,7 +13,6 @@ from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.baselines import comparable_series, with_several
 from hpc_train.scaling.comparison import NO_SPREAD, ONE_RUN
 from hpc_train.scaling.confidence_intervals import (
-    CONFIDENCE,
     ROUNDING,
     IntervalArrays,
     block_codes,
@@ -23,6 +22,7 @@ from hpc_train.scaling.confidence_intervals import (
 )
 from hpc_train.scaling.group_reductions import NAN, Floats, Ints, Mask, Moments, codes, moments
 from hpc_train.scaling.points import KEY, Grouped, grouped, rates_by, sizes_of
+from hpc_train.scaling.report_options import CONFIDENCE
 
 SIZES = KEY[1:]
 FASTER, UNDECIDED = "faster", "no difference seen at this n"

@@ -312,8 +312,7 @@ def _with_work(steps: pd.DataFrame, samples: pd.DataFrame, batch: Floats) -> pd.
 
 # Step times of nodes: by the same steps as those of runs.
 
-NODE_COLUMNS = ("run_id", "node", "step_time_s", "ranks", "measure")
-STEP, COMPUTE = "step time", "compute time"
+NODE_COLUMNS = ["run_id", "node", "step_time_s"]
 # Timers of work that a rank does without communication.
 _ALONE = re.compile(r"(?:(?:forward|backward)-)?compute")
 _NODE = ["alone", "run", "node"]
@@ -325,16 +324,16 @@ def node_frame(study: ExpectedStudy, records: pd.DataFrame | Iterable[Record]) -
 
     The time of a step on a node is the mean over its ranks. Where ranks wait for one another in
     each step, all of them take as long as the slowest, and only what they do alone tells them
-    apart: `measure` is `compute time`, the metric of this name or the sum of the timers
-    forward-compute and backward-compute, where these are logged on all nodes, else `step time`. A
-    line that names no node is of the node that other lines of its rank name.
+    apart: the time is the compute time, the metric of this name or the sum of the timers
+    forward-compute and backward-compute, where these are logged on all nodes. A line that names no
+    node is of the node that other lines of its rank name.
     """
     names = [run.run_id for run in study.runs]
     own = numbered(record_arrays(records), names)
     rows = _timed(own)
     named = own.dropna(subset=["node", "rank"]).drop_duplicates(["run", "rank"])
     if own["node"].isna().all():
-        return _frame(pd.DataFrame(columns=pd.Index(NODE_COLUMNS)))
+        return pd.DataFrame(columns=pd.Index(NODE_COLUMNS)).astype({"step_time_s": "float64"})
     of_rank = rows[["run", "rank"]].merge(named[["run", "rank", "node"]], how="left")["node"]
     node = rows["node"].astype(object).fillna(of_rank.astype(object).set_axis(rows.index))
     rows = rows.assign(node=node).dropna(subset="node")
@@ -343,8 +342,7 @@ def node_frame(study: ExpectedStudy, records: pd.DataFrame | Iterable[Record]) -
     kept = after_warmup(slowest.assign(steps=1), study.warmup, _SERIES)
     counted = by_rank.merge(kept[[*_SERIES, "step"]])
     by_node = counted.groupby([*_NODE, "step"])["value"].mean().groupby(_NODE).median()
-    ranks = counted.groupby(_NODE)["who"].nunique()
-    found = pd.DataFrame({"step_time_s": by_node, "ranks": ranks}).reset_index()
+    found = by_node.rename("step_time_s").reset_index()
     # The compute times of runs that print them for every node, else the step times.
     nodes = found.groupby(["run", "alone"])["node"].nunique().unstack(fill_value=0)
     nodes = nodes.reindex(columns=[False, True], fill_value=0)
@@ -352,10 +350,10 @@ def node_frame(study: ExpectedStudy, records: pd.DataFrame | Iterable[Record]) -
     places = {name: place for place, name in enumerate(own["node"].cat.categories)}
     found = found.assign(
         run_id=[names[run] for run in found["run"]],
-        measure=found["alone"].map({True: COMPUTE, False: STEP}),
         place=found["node"].map(places),
     )
-    return _frame(found.sort_values(["run", "place"], kind="stable", ignore_index=True))
+    found = found.sort_values(["run", "place"], kind="stable", ignore_index=True)
+    return found[NODE_COLUMNS].astype({"step_time_s": "float64"})
 
 
 def _timed(records: pd.DataFrame) -> pd.DataFrame:
@@ -369,7 +367,3 @@ def _timed(records: pd.DataFrame) -> pd.DataFrame:
     rows = measurements(records[chosen & (records["scope"] != "unknown")])
     rows = rows[rows["step"].notna() & (rows["scope"] == PER_RANK) & (rows["run"] >= 0)]
     return rows[usable(rows["value"])].assign(alone=rows["metric"] != "step_time")
-
-
-def _frame(found: pd.DataFrame) -> pd.DataFrame:
-    return found[list(NODE_COLUMNS)].astype({"step_time_s": "float64", "ranks": "int64"})

@@ -5,6 +5,9 @@ from typing import Literal
 from hpc_train.base.value import Value
 from hpc_train.jobs.log_selection import Search
 
+# Of an interval that is not one of several decisions at once.
+CONFIDENCE = 0.95
+
 
 class Target(Value, frozen=True, kw_only=True):
     """An accuracy (a fraction) to be reached from below, or a loss from above."""

@@ -11,8 +11,9 @@ import pandas as pd
 
 from hpc_train.base.errors import ReportError
 from hpc_train.base.value import Value
-from hpc_train.scaling.confidence_intervals import CONFIDENCE, f_above, students_t
+from hpc_train.scaling.confidence_intervals import f_above, students_t
 from hpc_train.scaling.group_reductions import Floats, numbers
+from hpc_train.scaling.report_options import CONFIDENCE
 
 Law = Literal["amdahl", "gustafson", "usl"]
 LAW_NAMES: dict[Law, str] = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}

@@ -20,7 +20,6 @@ from hpc_train.scaling.baselines import (
 )
 from hpc_train.scaling.caveats import in_one_session
 from hpc_train.scaling.confidence_intervals import (
-    CONFIDENCE,
     Differences,
     IntervalArrays,
     block_codes,
@@ -41,6 +40,7 @@ from hpc_train.scaling.points import (
     point_columns,
     rates_by,
 )
+from hpc_train.scaling.report_options import CONFIDENCE
 from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.scaling_regime import regimes, work_units
 

@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpc_train.scaling.efficiency_and_cost_formulas import karp_flatt
 from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame
-from hpc_train.scaling.speedup import speedup_frame
+from hpc_train.scaling.speedup import karp_flatt, speedup_frame
 from tests.scaling.arrays import welch
 from tests.scaling.studies import expected, rate, study
 

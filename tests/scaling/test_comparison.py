@@ -10,7 +10,7 @@ from scipy import stats
 
 from hpc_train.base.errors import ReportError
 from hpc_train.reports.words import level_word
-from hpc_train.scaling.comparison import Demands, comparison_frame
+from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.confidence_intervals import ratio_interval
 from hpc_train.scaling.run_selection import selected
 from hpc_train.scaling.runs import run_frame
@@ -36,7 +36,7 @@ def runs(rates: Mapping[int, Sequence[float]], batch: float = 64, **axes: Any) -
 
 
 def row(a: pd.DataFrame, b: pd.DataFrame, at: int = 0, **wanted: Any) -> dict[str, Any]:
-    found = comparison_frame(a, b, Demands(**wanted)).iloc[at].to_dict()
+    found = comparison_frame(a, b, **wanted).iloc[at].to_dict()
     return {str(name): value for name, value in found.items()}
 
 

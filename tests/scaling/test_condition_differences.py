@@ -11,10 +11,7 @@ import pytest
 from hpc_train.logs.record import Record
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
-from hpc_train.scaling.split_series import (
-    Separated,
-    separated,
-)
+from hpc_train.scaling.split_series import Separated, separated
 from tests.scaling.studies import expected, record, study
 
 

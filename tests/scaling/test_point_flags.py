@@ -8,11 +8,7 @@ import pytest
 
 from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import run_frame
-from hpc_train.scaling.speedup import (
-    _same_samples,
-    _whole_seconds,
-    speedup_frame,
-)
+from hpc_train.scaling.speedup import _same_samples, _whole_seconds, speedup_frame
 from tests.scaling.studies import expected, rate, study
 
 

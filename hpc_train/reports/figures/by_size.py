@@ -28,20 +28,8 @@ from hpc_train.reports.figures.canvas import (
     size_axis,
     split,
 )
-from hpc_train.reports.figures.plot_data import (
-    COLOURS,
-    PlotData,
-    Style,
-    is_flagged,
-    usable,
-)
-from hpc_train.reports.words import (
-    Row,
-    baseline_size,
-    has_own_baselines,
-    rate,
-    regimes,
-)
+from hpc_train.reports.figures.plot_data import COLOURS, PlotData, Style, is_flagged, usable
+from hpc_train.reports.words import Row, baseline_size, has_own_baselines, rate, regimes
 from hpc_train.scaling.scaling_fits import Fit
 
 if TYPE_CHECKING:

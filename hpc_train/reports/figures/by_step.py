@@ -14,7 +14,6 @@ from hpc_train.reports.figures.by_size import (
     draw_hollow,
     draw_means,
     draw_runs,
-    no_result,
     shifted,
 )
 from hpc_train.reports.figures.canvas import (
@@ -131,7 +130,7 @@ def draw_time_split(plot: PlotData) -> Canvas | None:
     canvas, panels = faceted(f"{plot.study.name}: shares of the step time", plot)
     for axes, own in panels:
         axes.set(xlabel=plot.unit.plural, ylabel="share of the step time [%]")
-        rows = [row for row in own.points if row["size"] and (_has_shares(row) or not row["n_ok"])]
+        rows = [row for row in own.points if _has_shares(row)]
         _draw_bars(canvas, axes, rows[-MOST_BARS:])
         axes.set(ylim=(0, 100))
         axes.grid(visible=False, axis="x")
@@ -142,13 +141,13 @@ def draw_time_split(plot: PlotData) -> Canvas | None:
         for name, key, colour, hatch in reversed(PARTS)
         if not key or any(row.get(key) for row in plot.points)
     ]
-    draw_legend(canvas, plot, [*entries, *hollow_entry(plot)], named=False)
+    draw_legend(canvas, plot, entries, named=False)
     return canvas
 
 
 def _draw_bars(canvas: Canvas, axes: Axes, rows: Sequence[Row]) -> None:
-    """Draw a bar for each point, and a hollow marker where there is no result."""
-    where = [i for i, row in enumerate(rows) if _has_shares(row)]
+    """Draw a bar for each point."""
+    where = [*range(len(rows))]
     shares = {
         key: [100 * min(max(rows[i].get(key) or 0.0, 0.0), 1.0) for i in where]
         for _, key, _, _ in PARTS[1:]
@@ -167,11 +166,6 @@ def _draw_bars(canvas: Canvas, axes: Axes, rows: Sequence[Row]) -> None:
                  "size": rows[i]["size"], "value": height}
             )  # fmt: skip
         bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
-    empty = [i for i, row in enumerate(rows) if not row["n_ok"]]
-    if empty:
-        look = {"mfc": "none", "mec": GREY, "mew": 1.4, "ms": 7}
-        axes.plot(empty, [4.0] * len(empty), "o", **look)
-        canvas.rows += (no_result(rows[i]) for i in empty)
     # Two points may have the same size.
     every = [row["size"] for row in rows]
     twice = {size for size in every if every.count(size) > 1}
