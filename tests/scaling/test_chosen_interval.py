@@ -6,7 +6,7 @@ import pytest
 
 from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame
-from hpc_train.scaling.speedup import karp_flatt, speedup_frame
+from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.arrays import welch
 from tests.scaling.studies import expected, rate, study
 
@@ -42,7 +42,7 @@ def test_every_ratio_has_welchs_interval() -> None:
     speedup, doubled = (_single(first, four) for first in (base, two))
     row = points(FEW).iloc[2]
     value, low, high = speedup
-    rising = [karp_flatt(limit, 4) for limit in (value, high, low)]
+    rising = [(1 / limit - 1 / 4) / (1 - 1 / 4) for limit in (value, high, low)]
     assert limits(row, "speedup") == pytest.approx(speedup)
     assert limits(row, "efficiency") == pytest.approx([limit / 4 for limit in speedup])
     assert limits(row, "doubling") == pytest.approx([limit / 2 for limit in doubled])
