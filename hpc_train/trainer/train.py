@@ -66,7 +66,7 @@ def _train_in(group: RankGroup, options: Options) -> int:
     from hpc_train.trainer.measurements import ResourceUse, measure_accuracy, report_model
     from hpc_train.trainer.models import make_model
     from hpc_train.trainer.optimizer import OptimizerChoice, parameter_type
-    from hpc_train.trainer.strategies import load_strategy
+    from hpc_train.trainer.strategies import build
     from hpc_train.trainer.strategies.base import Setup
     from hpc_train.trainer.training_loop import Stopped, Trainer
 
@@ -95,7 +95,7 @@ def _train_in(group: RankGroup, options: Options) -> int:
     )
     use = ResourceUse(group)
     setup = Setup(group=group, request=request, optimizer=optimizer)
-    model = load_strategy(options.strategy).build(make, setup)
+    model = build(make, setup)
     use.start()
     try:
         outcome = trainer.train(model)

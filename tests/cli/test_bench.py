@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.cli.bench import bench
 from hpc_train.jobs.collectives import parse_size
-from hpc_train.trainer.collectives.sweep import parse_options
+from hpc_train.trainer.collectives import parse_options
 from tests.cli.conftest import Hpctrain
 from tests.logs.parse_text import parse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from hpc_train.trainer import WorkloadError
-from hpc_train.trainer.collectives.sweep import parse_options
+from hpc_train.trainer.collectives import parse_options
 from hpc_train.trainer.emit import write_line
 from hpc_train.trainer.spawn_ranks import exit_code_of, leave, run_ranks
 
@@ -17,7 +17,7 @@ def main() -> int:
 
 def sweeps() -> int:
     """Run them as one rank; rank 0 writes `next` between their outputs."""
-    from hpc_train.trainer.collectives.sweep import sweep
+    from hpc_train.trainer.collectives import sweep
     from hpc_train.trainer.process_group import joined
 
     code = 0

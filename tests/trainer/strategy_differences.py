@@ -27,7 +27,7 @@ from hpc_train.jobs.strategies import GPT_SHAPES, GptShape, TrainingRequest, str
 from hpc_train.trainer.models import make_model
 from hpc_train.trainer.optimizer import OptimizerChoice, parameter_type
 from hpc_train.trainer.process_group import RankGroup, joined
-from hpc_train.trainer.strategies import STRATEGIES, base, load_strategy
+from hpc_train.trainer.strategies import base, build
 from hpc_train.trainer.strategies.base import ParallelModel, Setup
 from tests.trainer.launching import meeting_point
 
@@ -84,10 +84,9 @@ def prepare(case: str, group: RankGroup) -> Setup:
 def train(setup: Setup, group: RankGroup) -> tuple[list[float], ParallelModel]:
     """Return the mean loss of each step over all data-parallel ranks, and the trained model."""
     request = setup.request
-    strategy = load_strategy(request.strategy)
     assert strategy_problem(request) is None, strategy_problem(request)
     dtype = parameter_type(request.precision)
-    model = strategy.build(lambda: make(request.model, dtype), setup)
+    model = build(lambda: make(request.model, dtype), setup)
     losses = []
     for inputs, targets in batches(request.model, dtype):
         mine = slice(model.data_rank, None, request.data_size)
@@ -143,8 +142,6 @@ def main(cases: Sequence[str], backend: str = "gloo") -> None:
     torch.set_num_threads(1)
     base.COMPILER = "aot_eager"  # the graphs of inductor, without its code
     warnings.simplefilter("ignore")
-    for strategy in STRATEGIES:
-        load_strategy(strategy)
     for case in cases:
         alone(case)  # here, so that each rank has it
     fork = cast("Callable[..., object]", start_processes)

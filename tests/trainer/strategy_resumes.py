@@ -24,7 +24,7 @@ from torch.multiprocessing.spawn import start_processes
 from hpc_train.trainer import checkpoint
 from hpc_train.trainer.optimizer import parameter_type
 from hpc_train.trainer.process_group import RankGroup, joined
-from hpc_train.trainer.strategies import STRATEGIES, load_strategy
+from hpc_train.trainer.strategies import build as build_model
 from hpc_train.trainer.strategies.base import ParallelModel
 from tests.trainer import strategy_differences as training
 from tests.trainer.launching import meeting_point
@@ -36,8 +36,7 @@ def build(case: str, group: RankGroup, seed: int) -> ParallelModel:
     setup = training.prepare(case, group)
     request = setup.request
     dtype = parameter_type(request.precision)
-    strategy = load_strategy(request.strategy)
-    return strategy.build(lambda: training.make(request.model, dtype, seed), setup)
+    return build_model(lambda: training.make(request.model, dtype, seed), setup)
 
 
 def train(case: str, group: RankGroup, model: ParallelModel, steps: range) -> None:
@@ -102,8 +101,6 @@ def main(pairs: Sequence[str]) -> None:
     torch.set_num_threads(1)
     training.STEPS = STEPS
     warnings.simplefilter("ignore")
-    for strategy in STRATEGIES:
-        load_strategy(strategy)
     with tempfile.TemporaryDirectory() as root:
         savers = sorted({pair.split(" > ")[0] for pair in pairs})
         folders = {case: Path(root, str(number)) for number, case in enumerate(savers)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.jobs.collectives import COLLECTIVES
-from hpc_train.trainer.collectives.sweep import parse_options
+from hpc_train.trainer.collectives import parse_options
 from tests.logs.parse_text import parse
 from tests.trainer.launching import events, finish, meeting_point, start
 

@@ -25,7 +25,7 @@ from hpc_train.trainer.measurements import (
     spans,
 )
 from hpc_train.trainer.process_group import any_ranks
-from hpc_train.trainer.strategies.ddp import keep_type
+from hpc_train.trainer.strategies.whole_model import keep_type
 
 MICRO = 1e-6
 

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import torch
 
 from hpc_train.jobs.collectives import COLLECTIVES, DTYPES
-from hpc_train.trainer.collectives.sweep import TENSOR_TYPES, count_wrong, fill
+from hpc_train.trainer.collectives import TENSOR_TYPES, count_wrong, fill
 
 PART = 24
 ROOT = 1

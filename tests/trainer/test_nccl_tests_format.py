@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from hpc_train.jobs.collectives import COLLECTIVES, message_of
-from hpc_train.trainer.collectives.sweep import NcclTestsTable, Placement, RankDevice, fitted, head
+from hpc_train.trainer.collectives import NcclTestsTable, Placement, device_line, fitted, head
+from hpc_train.trainer.process_group import RankGroup
 from tests.logs.parse_text import parse
+
+CPU = torch.device("cpu")
 
 
 def table(name: str, ranks: int = 8) -> NcclTestsTable:
@@ -19,7 +23,10 @@ def test_our_parser_reads_what_was_written(name: str, ranks: int) -> None:
     made = table(name, ranks)
     message = message_of(made.collective, 5_000_000, "float", ranks)
     times = (0.0123456, 0.000321)
-    devices = [RankDevice(r, 4100 + r, "node01", r, "0x00", "CPU").line() for r in range(ranks)]
+    devices = [
+        device_line(RankGroup(rank=rank, world_size=ranks, device=CPU, backend="gloo", launcher=""))
+        for rank in range(ranks)
+    ]
     row = made.row(message, [Placement(seconds, 0) for seconds in times])
     lines = [*devices, *head(), row, *made.foot(0, 1.5)]
     hits = [hit for _, hit, _ in parse("\n".join(lines).encode() + b"\n")]
@@ -29,11 +36,11 @@ def test_our_parser_reads_what_was_written(name: str, ranks: int) -> None:
     due = {("world_size", "", None): ranks, ("wrong_values", "", None): 0}
     due[("busbw", "average", None)] = 1.5
     for variant, seconds in zip(("out_of_place", "in_place"), times, strict=True):
-        speed = made.bandwidth(message, seconds)
+        algorithm, bus = made.bandwidth(message, seconds)
         due[("latency", variant, size)] = pytest.approx(seconds * 1e6, abs=0.05)
-        due[("algbw", variant, size)] = pytest.approx(speed.algorithm, abs=0.005)
-        due[("busbw", variant, size)] = pytest.approx(speed.bus, abs=0.005)
-        assert speed.algorithm == pytest.approx(size / seconds / 1e9)
+        due[("algbw", variant, size)] = pytest.approx(algorithm, abs=0.005)
+        due[("busbw", variant, size)] = pytest.approx(bus, abs=0.005)
+        assert algorithm == pytest.approx(size / seconds / 1e9)
     assert found == due
 
 

@@ -21,7 +21,7 @@ from hpc_train.trainer.measurements import sent_bytes, tensor_bytes
 from hpc_train.trainer.models import make_model
 from hpc_train.trainer.optimizer import OptimizerChoice
 from hpc_train.trainer.process_group import RankGroup, joined
-from hpc_train.trainer.strategies import load_strategy
+from hpc_train.trainer.strategies import build
 from hpc_train.trainer.strategies.base import Setup
 from tests.trainer.launching import meeting_point
 
@@ -39,7 +39,7 @@ def counted(strategy: str, group: RankGroup) -> list[float]:
     )
     kept = -tensor_bytes()
     make = partial(make_model, "gpt-wide", channels=0, classes=0, width=0, dtype=torch.float32)
-    model = load_strategy(strategy).build(make, setup)
+    model = build(make, setup)
     parameters = sum(parameter.numel() for parameter in make().parameters())
     size = strategies.TrainingSize(parameters=parameters, optimizer="sgd", batch=BATCH)
     tokens = torch.randint(256, (BATCH // request.data_size, 65))

@@ -7,30 +7,16 @@ Not here: data, events, and which ranks, models and batches a strategy accepts
 
 from __future__ import annotations
 
-import importlib
-
-from hpc_train.trainer.strategies.base import Strategy
-
-# Module and class of each.
-STRATEGIES = {
-    "single": "ddp:Single",
-    "dp": "ddp:Dp",
-    "ddp": "ddp:Ddp",
-    "zero1": "ddp:Zero1",
-    "fsdp": "fsdp:Fsdp",
-    "hsdp": "fsdp:Hsdp",
-    "tensor": "tensor:TensorParallel",
-    "context": "context:ContextParallel",
-    "pipeline": "pipeline:Pipeline",
-    "naive": "naive:Naive",
-    "fsdp+tensor": "tensor:FsdpTensor",
-    "pipeline+ddp": "pipeline:PipelineDdp",
-    "pipeline+fsdp": "pipeline:PipelineFsdp",
-}
+from hpc_train.trainer.strategies.base import Make, ParallelModel, Setup
+from hpc_train.trainer.strategies.whole_model import STRATEGIES
 
 
-def load_strategy(name: str) -> Strategy:
-    """Return the strategy with that name; only its own module is imported."""
-    module, _, attribute = STRATEGIES[name].partition(":")
-    strategy: Strategy = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)()
-    return strategy
+def build(make: Make, setup: Setup) -> ParallelModel:
+    """Return the model on this rank's device, with its optimiser, for the requested strategy."""
+    name = setup.request.strategy
+    if name in STRATEGIES:
+        return STRATEGIES[name](make, setup)
+    # Takes a second to import.
+    from hpc_train.trainer.strategies.pipeline import STRATEGIES as OF_STAGES
+
+    return OF_STAGES[name](make, setup)

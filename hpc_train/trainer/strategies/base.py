@@ -128,14 +128,6 @@ class ParallelModel(Protocol):
         ...
 
 
-class Strategy(Protocol):
-    """A way to train."""
-
-    def build(self, make: Make, setup: Setup) -> ParallelModel:
-        """Return the model on this rank's device, with its optimiser."""
-        ...
-
-
 class LocalStep:
     """The step of a strategy in which each rank calls the whole model.
 

@@ -6,12 +6,15 @@ ones with the gradients of weights in the gaps.
 
 pipeline+ddp and pipeline+fsdp: several pipelines, each with a part of the batch. The ranks with the
 same stage average its gradients, or shard it. The dimension `stage` comes first, as it sends least.
+
+naive: the layers are divided over the ranks, and the whole batch passes through them in turn. While
+one rank computes the others wait: it saves memory, not time. `pipeline` fills the wait.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -24,46 +27,32 @@ from hpc_train.jobs.strategies import SCHEDULES
 from hpc_train.trainer.models import cut, mean_loss
 from hpc_train.trainer.process_group import of_ranks
 from hpc_train.trainer.strategies.base import Make, Setup, whole_tensors
-from hpc_train.trainer.strategies.fsdp import shard
+from hpc_train.trainer.strategies.whole_model import shard
 
 
-class Pipeline:
-    """Layers, their gradients and optimiser state are on one rank only."""
-
-    def build(self, make: Make, setup: Setup) -> PipelineStep:
-        """Return this rank's stages and their schedule."""
-        stages = own_stages(make(), setup, setup.group.rank)
-        return PipelineStep(stages, setup, distributed.group.WORLD)
+def pipeline(make: Make, setup: Setup) -> PipelineStep:
+    """Return this rank's stages and their schedule."""
+    stages = own_stages(make(), setup, setup.group.rank)
+    return PipelineStep(stages, setup, distributed.group.WORLD)
 
 
-class PipelineDdp:
-    """The layers of a stage are whole on each of its ranks.
+def several_pipelines(make: Make, setup: Setup) -> PipelineStep:
+    """Return this rank's stages, sharded over the ranks of the stage, or with averaged gradients.
 
-    The gradients are averaged after the last micro-batch. With torch 2.13 and gloo, a schedule
-    over stages wrapped by DistributedDataParallel did not end its first step.
+    They are averaged after the last micro-batch: with torch 2.13 and gloo, a schedule over stages
+    wrapped by DistributedDataParallel did not end its first step.
     """
-
-    def build(self, make: Make, setup: Setup) -> PipelineStep:
-        """Return this rank's stages with averaged gradients."""
-        mesh = setup.mesh()
-        stages = own_stages(make(), setup, mesh.get_local_rank("stage"))
-        step = PipelineStep(stages, setup, mesh.get_group("stage"), mesh.get_local_rank("data"))
-        step.average = mesh.get_group("data")
-        return step
-
-
-class PipelineFsdp:
-    """The layers of a stage are sharded over its ranks."""
-
-    def build(self, make: Make, setup: Setup) -> PipelineStep:
-        """Return this rank's stages, sharded."""
-        mesh = setup.mesh()
-        stages = own_stages(make(), setup, mesh.get_local_rank("stage"))
-        for stage in stages.values():
-            # A schedule that computes gradients of weights later looks for the parameters that the
-            # forward pass used, and skips those that were sharded again in between.
-            shard(stage, mesh["data"], setup, reshard_after_forward=False)
-        return PipelineStep(stages, setup, mesh.get_group("stage"), mesh.get_local_rank("data"))
+    mesh = setup.mesh()
+    rank = mesh.get_local_rank("data")
+    stages = own_stages(make(), setup, mesh.get_local_rank("stage"))
+    sharded = setup.request.strategy == "pipeline+fsdp"
+    for stage in stages.values() if sharded else ():
+        # A schedule that computes gradients of weights later looks for the parameters that the
+        # forward pass used, and skips those that were sharded again in between.
+        shard(stage, mesh["data"], setup, reshard_after_forward=False)
+    step = PipelineStep(stages, setup, mesh.get_group("stage"), rank)
+    step.average = None if sharded else mesh.get_group("data")
+    return step
 
 
 class StageState:
@@ -148,3 +137,72 @@ def own_stages(model: nn.Sequential, setup: Setup, rank: int) -> dict[int, nn.Se
     if kind.v_shaped:
         numbers = [rank, request.stages - 1 - rank]
     return {number: stages[number].to(setup.group.device) for number in numbers}
+
+
+# The most dimensions of a tensor, and the types of activations.
+_DIMENSIONS, _TYPES = 8, (torch.float32, torch.float64, torch.bfloat16)
+
+
+def naive(make: Make, setup: Setup) -> NaiveStep:
+    """Return this rank's layers."""
+    group, model = setup.group, make()
+    setup.blocks(model)
+    stages = cut(model, setup.request.model, group.world_size)
+    return NaiveStep(stages[group.rank].to(group.device), setup)
+
+
+class NaiveStep(StageState):
+    """One forward pass down the ranks, one backward pass up."""
+
+    data_rank = 0
+
+    def __init__(self, stage: nn.Sequential, setup: Setup) -> None:
+        super().__init__([stage])
+        self.stage, self.setup = stage, setup
+        self.updates = setup.updates(stage.parameters(), distributed.group.WORLD)
+
+    def step(self, inputs: Tensor, targets: Tensor) -> Tensor | None:
+        """Train on a whole batch; only the last rank has a loss."""
+        group = self.setup.group
+        rank, last, device = group.rank, group.world_size - 1, group.device
+        self.updates.optimizer.zero_grad()
+        if rank > 0:
+            inputs = receive(rank - 1, device).requires_grad_()
+        with self.setup.autocast():
+            output = self.stage(inputs)
+        if rank < last:
+            send(output.detach(), rank + 1)
+            output.backward(receive(rank + 1, device))
+        else:
+            output = mean_loss(output, targets)
+            output.backward()  # type: ignore[no-untyped-call]
+        if rank > 0 and inputs.grad is not None:
+            send(inputs.grad, rank - 1)
+        self.updates.apply()
+        return output.detach() if rank == last else None
+
+
+def send(tensor: Tensor, rank: int) -> None:
+    """Send the type and shape of a tensor, then the tensor."""
+    header = [_TYPES.index(tensor.dtype), tensor.dim(), *tensor.shape]
+    padded = header + [0] * (_DIMENSIONS + 2 - len(header))
+    distributed.send(torch.tensor(padded, device=tensor.device), rank)
+    distributed.send(tensor.contiguous(), rank)
+
+
+def receive(rank: int, device: torch.device) -> Tensor:
+    """Receive what `send` sent; with autocast, the type depends on the layer."""
+    header = torch.zeros(_DIMENSIONS + 2, dtype=torch.int64, device=device)
+    distributed.recv(header, rank)
+    dtype, dimensions, *sizes = header.tolist()
+    tensor = torch.empty(sizes[:dimensions], dtype=_TYPES[dtype], device=device)
+    distributed.recv(tensor, rank)
+    return tensor
+
+
+STRATEGIES: dict[str, Callable[[Make, Setup], PipelineStep | NaiveStep]] = {
+    "pipeline": pipeline,
+    "pipeline+ddp": several_pipelines,
+    "pipeline+fsdp": several_pipelines,
+    "naive": naive,
+}

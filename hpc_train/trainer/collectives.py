@@ -1,4 +1,8 @@
-"""The collectives that ranks run and time, from the options to the table of sizes."""
+"""Benchmark of the collectives of torch.distributed, with the output of nccl-tests.
+
+Here: `python -m hpc_train.trainer.collectives allreduce`, which each rank of a job runs.
+Not here: the factors and sizes (`jobs.collectives`), and the trainer.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
@@ -29,15 +33,31 @@ from hpc_train.jobs.collectives import (
     parse_size,
 )
 from hpc_train.trainer import WorkloadError
-from hpc_train.trainer.collectives import SweepOptions
 from hpc_train.trainer.emit import emit, write_line
-from hpc_train.trainer.process_group import RankGroup, conditions, of_ranks
-from hpc_train.trainer.spawn_ranks import run_ranks, world_size
+from hpc_train.trainer.process_group import RankGroup, conditions, joined, of_ranks
+from hpc_train.trainer.spawn_ranks import exit_code_of, leave, run_ranks, world_size
 from hpc_train.trainer.trainer_options import Parser, natural, positive
 
 PROGRAM = "python -m hpc_train.trainer.collectives"
 # iterations and warm-up: those of nccl-tests
 SMALLEST, LARGEST, FACTOR, ITERATIONS, WARMUP = "1K", "64M", 4, 20, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """The checked command line; sizes in bytes."""
+
+    collective: str
+    smallest: int
+    largest: int
+    factor: int
+    iterations: int
+    warmup: int
+    dtype: str
+    root: int
+    check: bool
+    backend: str
+    device: str
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> SweepOptions:
@@ -109,9 +129,6 @@ def main() -> int:
 
 def benchmark(options: SweepOptions) -> int:
     """Run the benchmark as one rank; return its exit code."""
-    # A process that only starts ranks does not need torch.
-    from hpc_train.trainer.process_group import joined
-
     try:
         with joined(options.backend, options.device) as group:
             return sweep(options, group)
@@ -124,9 +141,6 @@ def _refuse(error: WorkloadError) -> int:
     return 2
 
 
-_COPIED = "# out-of-place: with the time to copy the input, as torch has this in-place only"
-
-
 def sweep(options: SweepOptions, group: RankGroup) -> int:
     """Measure and print all sizes; return 1 if a result was wrong, else 0.
 
@@ -134,56 +148,35 @@ def sweep(options: SweepOptions, group: RankGroup) -> int:
         WorkloadError: no size has a part for each rank, the buffers do not fit into memory, or the
             backend lacks the collective.
     """
-    messages = messages_of(options, group.world_size)
+    collective, ranks = COLLECTIVES[options.collective], group.world_size
+    asked = {
+        size: message_of(collective, size, options.dtype, ranks)
+        for size in message_sizes(options.smallest, options.largest, options.factor)
+    }
+    messages = [message for message in asked.values() if message.elements]
+    if not messages:
+        least = DTYPES[options.dtype] if collective.passes != 1 else ALIGNMENT * ranks
+        raise WorkloadError(
+            f"--largest {options.largest}: {collective.name} of {options.dtype} on {ranks} ranks "
+            f"needs at least {least} B"
+        )
     table = NcclTestsTable(
-        collective=COLLECTIVES[options.collective],
-        dtype=options.dtype,
-        root=options.root,
-        ranks=group.world_size,
+        collective=collective, dtype=options.dtype, root=options.root, ranks=ranks
     )
     if group.rank == 0:
-        _emit_conditions(options, group)
-    _print(group, list(_head(options, group)))
+        named = {"benchmark": collective.test, "precision": options.dtype, "backend": group.backend}
+        emit(event="conditions", conditions={**conditions(group), **named})
+    _print(group, list(_head(options, group, asked)))
     timer = _timer(options, group, messages)
     buses: list[float] = []
     wrong = 0
     for message in messages:
         halves = [timer.measure(message, in_place=in_place) for in_place in (False, True)]
         _print(group, [table.row(message, halves)])
-        buses += [table.bandwidth(message, half.seconds).bus for half in halves]
+        buses += [table.bandwidth(message, half.seconds)[1] for half in halves]
         wrong += sum(bool(half.wrong) for half in halves)
     _print(group, table.foot(wrong, sum(buses) / len(buses)))
     return int(wrong > 0)
-
-
-def messages_of(options: SweepOptions, ranks: int) -> list[Message]:
-    """Return the messages of all sizes, without those that have no part for each rank.
-
-    Raises:
-        WorkloadError: none is left.
-    """
-    messages = [message for _, message in _all_messages(options, ranks) if message.elements]
-    if not messages:
-        collective = COLLECTIVES[options.collective]
-        least = DTYPES[options.dtype] if collective.passes != 1 else ALIGNMENT * ranks
-        raise WorkloadError(
-            f"--largest {options.largest}: {collective.name} of {options.dtype} on {ranks} ranks "
-            f"needs at least {least} B"
-        )
-    return messages
-
-
-def _all_messages(options: SweepOptions, ranks: int) -> Iterator[tuple[int, Message]]:
-    """Yield each requested size with its message, which may be empty."""
-    collective = COLLECTIVES[options.collective]
-    for size in message_sizes(options.smallest, options.largest, options.factor):
-        yield size, message_of(collective, size, options.dtype, ranks)
-
-
-def _left_out(options: SweepOptions, ranks: int) -> str:
-    """Return the sizes without a message, for a line of the head."""
-    empty = [size for size, one in _all_messages(options, ranks) if not one.elements]
-    return ", ".join(f"{size} B" for size in empty)
 
 
 def _timer(options: SweepOptions, group: RankGroup, messages: Sequence[Message]) -> CollectiveTimer:
@@ -213,10 +206,9 @@ def _print(group: RankGroup, lines: Iterable[str]) -> None:
             write_line(line)
 
 
-def _head(options: SweepOptions, group: RankGroup) -> Iterator[str]:
+def _head(options: SweepOptions, group: RankGroup, asked: Mapping[int, Message]) -> Iterator[str]:
     """Yield what precedes the rows; every rank must call it."""
     collective = COLLECTIVES[options.collective]
-    devices = of_ranks(_device(group))
     yield f"# Collective test starting: {collective.test}"
     yield (
         f"# nThread 1 nGpus 1 minBytes {options.smallest} maxBytes {options.largest} step: "
@@ -225,36 +217,26 @@ def _head(options: SweepOptions, group: RankGroup) -> Iterator[str]:
     )
     yield f"# torch.distributed {torch.__version__}, backend {group.backend}, by {group.launcher}"
     if collective.name in ("allreduce", "broadcast"):
-        yield _COPIED
-    if left_out := _left_out(options, group.world_size):
+        yield "# out-of-place: with the time to copy the input, as torch has this in-place only"
+    if left_out := ", ".join(f"{size} B" for size, one in asked.items() if not one.elements):
         yield f"# left out, as each of {group.world_size} ranks needs {ALIGNMENT} B: {left_out}"
     yield "#"
     yield "# Using devices"
-    yield from devices
+    yield from of_ranks(device_line(group))
     yield from head()
 
 
-def _device(group: RankGroup) -> str:
-    process, host = os.getpid(), socket.gethostname()
-    if group.device.type != "cuda":
-        return RankDevice(group.rank, process, host, 0, "0x00", "CPU").line()
-    found = torch.cuda.get_device_properties(group.device)
-    # Older versions of torch do not know the address.
-    address = [getattr(found, f"pci_{part}_id", 0) for part in ("domain", "bus", "device")]
-    bus = "{:04x}:{:02x}:{:02x}".format(*address)
-    return RankDevice(group.rank, process, host, group.device.index or 0, bus, found.name).line()
-
-
-def _emit_conditions(options: SweepOptions, group: RankGroup) -> None:
-    emit(
-        event="conditions",
-        conditions={
-            **conditions(group),
-            "benchmark": COLLECTIVES[options.collective].test,
-            "precision": options.dtype,
-            "backend": group.backend,
-        },
-    )
+def device_line(group: RankGroup) -> str:
+    """Return the line of this rank in the list of devices, a CPU with the PCI address 0x00."""
+    number, bus, name = 0, "0x00", "CPU"
+    if group.device.type == "cuda":
+        found = torch.cuda.get_device_properties(group.device)
+        # Older versions of torch do not know the address.
+        address = [getattr(found, f"pci_{part}_id", 0) for part in ("domain", "bus", "device")]
+        bus = "{:04x}:{:02x}:{:02x}".format(*address)
+        number, name = group.device.index or 0, found.name
+    process = f"Group  0 Pid {os.getpid():6d} on {socket.gethostname():>10}"
+    return f"#  Rank {group.rank:2d} {process} device {number:2d} [{bus}] {name}"
 
 
 # Times of one collective, measured as by nccl-tests (`BenchTime` in its `src/common.cu`).
@@ -415,66 +397,43 @@ Call = Callable[[Tensor, Tensor], None]
 
 def call_of(name: str, rank: int, ranks: int, root: int) -> Call:
     """Return the function that runs a collective, blocking on the CPU, queued on a GPU."""
-    if name == "sendrecv":
-        return _send_receive(rank, ranks)
-    if name == "broadcast":
-        return _broadcast(rank, root)
-    return {
-        "allreduce": _all_reduce,
-        "allgather": _all_gather(),
-        "reduce_scatter": _reduce_scatter(),
-        "alltoall": _all_to_all,
-    }[name]
-
-
-def _copied(send: Tensor, receive: Tensor) -> None:
-    if send.data_ptr() != receive.data_ptr():
-        receive.copy_(send)
-
-
-def _all_reduce(send: Tensor, receive: Tensor) -> None:
-    _copied(send, receive)
-    distributed.all_reduce(receive)
-
-
-def _broadcast(rank: int, root: int) -> Call:
-    def call(send: Tensor, receive: Tensor) -> None:
-        if rank == root:
-            _copied(send, receive)
-        distributed.broadcast(receive, root)
-
-    return call
-
-
-# torch 2.13 renamed the next two, and the old names print a warning.
-def _all_gather() -> Call:
+    # torch 2.13 renamed these two, and the old names print a warning.
     gather = getattr(distributed, "all_gather_single", None) or distributed.all_gather_into_tensor
-    return lambda send, receive: gather(receive, send)
-
-
-def _reduce_scatter() -> Call:
     scatter = getattr(distributed, "reduce_scatter_single", None)
     scatter = scatter or distributed.reduce_scatter_tensor
-    return lambda send, receive: scatter(receive, send)
 
+    def all_reduce(send: Tensor, receive: Tensor) -> None:
+        _copy(send, receive)
+        distributed.all_reduce(receive)
 
-def _all_to_all(send: Tensor, receive: Tensor) -> None:
-    distributed.all_to_all_single(receive, send)
+    def broadcast(send: Tensor, receive: Tensor) -> None:
+        if rank == root:
+            _copy(send, receive)
+        distributed.broadcast(receive, root)
 
-
-def _send_receive(rank: int, ranks: int) -> Call:
-    """Each rank sends to the next one and receives from the one before, as nccl-tests."""
-    after, before = (rank + 1) % ranks, (rank - 1) % ranks
-
-    def call(send: Tensor, receive: Tensor) -> None:
+    def send_receive(send: Tensor, receive: Tensor) -> None:
+        """Send to the next rank and receive from the one before, as nccl-tests."""
         pair = [
-            distributed.P2POp(distributed.isend, send, after),
-            distributed.P2POp(distributed.irecv, receive, before),
+            distributed.P2POp(distributed.isend, send, (rank + 1) % ranks),
+            distributed.P2POp(distributed.irecv, receive, (rank - 1) % ranks),
         ]
         for work in distributed.batch_isend_irecv(pair):
             work.wait()
 
-    return call
+    calls: dict[str, Call] = {
+        "allreduce": all_reduce,
+        "broadcast": broadcast,
+        "sendrecv": send_receive,
+        "allgather": lambda send, receive: gather(receive, send),
+        "reduce_scatter": lambda send, receive: scatter(receive, send),
+        "alltoall": lambda send, receive: distributed.all_to_all_single(receive, send),
+    }
+    return calls[name]
+
+
+def _copy(send: Tensor, receive: Tensor) -> None:
+    if send.data_ptr() != receive.data_ptr():
+        receive.copy_(send)
 
 
 TENSOR_TYPES = {
@@ -490,10 +449,6 @@ TENSOR_TYPES = {
 
 
 _WIDE, _NARROW = 7, 6
-_PLACEMENTS = "out-of-place                       in-place"
-_NAMES = ("time", "algbw", "busbw", "#wrong")
-_UNITS = ("(us)", "(GB/s)", "(GB/s)", "")
-_LEAD_WIDTHS, _HALF_WIDTHS = (10, 12, 8, 6, 6), (7, 6, 6, 6)
 
 
 class Placement(NamedTuple):
@@ -501,29 +456,6 @@ class Placement(NamedTuple):
 
     seconds: float
     wrong: int | None
-
-
-class Bandwidth(NamedTuple):
-    """Algorithm and bus bandwidth [GB/s = 1e9 B/s]."""
-
-    algorithm: float
-    bus: float
-
-
-class RankDevice(NamedTuple):
-    """The process and device of a rank; `bus` is the PCI address, `[0x00]` for a CPU."""
-
-    rank: int
-    process: int
-    host: str
-    device: int
-    bus: str
-    name: str
-
-    def line(self) -> str:
-        """Return the line of this rank in the list of devices."""
-        process = f"Group  0 Pid {self.process:6d} on {self.host:>10}"
-        return f"#  Rank {self.rank:2d} {process} device {self.device:2d} [{self.bus}] {self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -535,10 +467,10 @@ class NcclTestsTable:
     root: int
     ranks: int
 
-    def bandwidth(self, message: Message, seconds: float) -> Bandwidth:
-        """Return the bandwidths as doc/PERFORMANCE.md of nccl-tests defines them."""
+    def bandwidth(self, message: Message, seconds: float) -> tuple[float, float]:
+        """Return algorithm and bus bandwidth [GB/s = 1e9 B/s], as nccl-tests defines them."""
         algorithm = algorithm_bandwidth(self.bytes_of(message), seconds)
-        return Bandwidth(algorithm, algorithm * self.collective.bus_factor(self.ranks))
+        return algorithm, algorithm * self.collective.bus_factor(self.ranks)
 
     def bytes_of(self, message: Message) -> int:
         """Return the size of a message, that of the larger of its two arrays."""
@@ -553,9 +485,9 @@ class NcclTestsTable:
         return f"{lead}  {operation:>6}  {root:6d}{''.join(halves)}"
 
     def _half(self, message: Message, placement: Placement) -> str:
-        speed = self.bandwidth(message, placement.seconds)
         time = fitted(placement.seconds * 1e6, _WIDE)
-        speeds = f"{fitted(speed.algorithm, _NARROW)}  {fitted(speed.bus, _NARROW)}"
+        both = self.bandwidth(message, placement.seconds)
+        speeds = "  ".join(fitted(speed, _NARROW) for speed in both)
         wrong = "N/A" if placement.wrong is None else f"{placement.wrong:g}"
         return f"  {time}  {speeds}  {wrong:>6}"
 
@@ -567,19 +499,24 @@ class NcclTestsTable:
         yield f"# Collective test concluded: {self.collective.test}"
 
 
+_LEADS, _HALVES = (10, 12, 8, 6, 6), (7, 6, 6, 6)
+_ROWS = (
+    (("size", "count", "type", "redop", "root"), ("time", "algbw", "busbw", "#wrong")),
+    (("(B)", "(elements)", "", "", ""), ("(us)", "(GB/s)", "(GB/s)", "")),
+)
+
+
 def head() -> Iterator[str]:
     """Yield the lines above the first row."""
-    lead = f"# {'':>10}  {'':>12}  {'':>8}  {'':>6}  {'':>6}"
+    blank = "  ".join(" " * width for width in _LEADS)
     yield "#"
-    yield f"{lead}           {_PLACEMENTS}          "
-    yield _columns(("size", "count", "type", "redop", "root"), _NAMES)
-    yield _columns(("(B)", "(elements)", "", "", ""), _UNITS)
-
-
-def _columns(lead: Sequence[str], names: Sequence[str]) -> str:
-    first = "  ".join(f"{one:>{width}}" for one, width in zip(lead, _LEAD_WIDTHS, strict=True))
-    half = "  ".join(f"{one:>{width}}" for one, width in zip(names, _HALF_WIDTHS, strict=True))
-    return f"# {first}  {half}  {half} "
+    yield f"# {blank}           out-of-place                       in-place          "
+    for names, columns in _ROWS:
+        first, half = (
+            "  ".join(f"{one:>{width}}" for one, width in zip(words, widths, strict=True))
+            for words, widths in ((names, _LEADS), (columns, _HALVES))
+        )
+        yield f"# {first}  {half}  {half} "
 
 
 def fitted(value: float, width: int) -> str:
@@ -589,3 +526,7 @@ def fitted(value: float, width: int) -> str:
         if digits < width - spare:
             return f"{value:{width}.{decimals}f}"
     return f"{value:{width}.1e}" if width >= _WIDE else f"{value:{width}.0e}"
+
+
+if __name__ == "__main__":
+    leave(exit_code_of(main))
