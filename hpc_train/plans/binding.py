@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, takes_whole_nodes
-from hpc_train.plans.explanations import LOCAL_RANK
-from hpc_train.plans.node_topology import cpu_list, cpu_numbers
+from hpc_train.plans.node_topology import cpu_numbers
 from hpc_train.plans.plan import Binding, EnvChange, Launch, LaunchRequest, Setting, Text
 from hpc_train.sites.partition import Partition, Vendor
 
@@ -74,8 +73,6 @@ def _listed(numbers: Sequence[int]) -> str:
 _LISTS = {"mask_cpu": ",", "map_cpu": ",", "mask_ldom": ",", "map_ldom": ",", "list": ":"}
 # The binding of each rank, or the reason why there is none.
 GpuOrder = tuple[EnvChange, Setting] | Setting | None
-# What the place of a rank is known from.
-_PLACED_BY = ("gpu_nics", "gpu_numa")
 _VARIABLES = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
 
 
@@ -92,38 +89,23 @@ def resolve_binding(context: Context, topology: Topology) -> dict[str, Setting]:
     return settings
 
 
-def resolve_places(
+def check_binding(
     context: Context, request: LaunchRequest, launch: Launch, changes: Sequence[EnvChange]
 ) -> tuple[dict[str, Setting], tuple[str, ...]]:
-    """Return a setting for each local rank whose cores, NUMA node or adapter are known.
+    """Warn of ranks whose cores are far from one another or from their GPU.
 
-    The GPU of a rank is known in jobs on whole nodes with a rank for each GPU. A binding to cores
-    that the launcher has no option for is left out. The warnings name the ranks whose cores are far
-    from one another or from their GPU.
+    A binding to cores that the launcher has no option for is a setting that is left out.
     """
-    partition, topology, word = context.partition, request.topology, _cpu_word(context)
-    found: dict[str, Setting] = {}
-    cores: tuple[frozenset[int], ...] = ()
-    warnings: list[str] = []
-    if word and (bound := request.binding.cpus):
-        if any(isinstance(one, Text) and one.text.endswith(bound) for one in launch.argv):
-            cores = bound_cores(bound, partition.numa_cpus)
-            gpus = _rank_gpus(context, request.binding, len(cores), changes)
-            warnings = [f"{word[1]}: cpu_bind: {far}" for far in far_ranks(cores, partition, gpus)]
-        else:
-            why = f"left out: {context.launcher.name} starts the ranks, which take no such option"
-            found["cpu_bind"] = Setting(value=None, origin=word[1], why=why)
-    ranks = topology.tasks_per_node
-    whole = ranks == topology.gpus_per_node == partition.gpus_per_node
-    if cores or (whole and (partition.gpu_numa or partition.gpu_nics)):
-        gpus = _rank_gpus(context, request.binding, ranks, changes) if whole else ()
-        key = next((key for key in _PLACED_BY if getattr(partition, key)), "cpu_bind")
-        for rank in range(ranks):
-            own = cores[rank] if cores else frozenset[int]()
-            value = ", ".join(_parts(context, gpus[rank] if gpus else None, own))
-            if value:
-                found[f"{LOCAL_RANK}{rank}"] = Setting(value=value, origin=context.near(key))
-    return found, tuple(warnings)
+    partition, word, bound = context.partition, _cpu_word(context), request.binding.cpus
+    if not word or not bound:
+        return {}, ()
+    if not any(isinstance(one, Text) and one.text.endswith(bound) for one in launch.argv):
+        why = f"left out: {context.launcher.name} starts the ranks, which take no such option"
+        return {"cpu_bind": Setting(value=None, origin=word[1], why=why)}, ()
+    cores = bound_cores(bound, partition.numa_cpus)
+    gpus = _rank_gpus(context, request.binding, len(cores), changes)
+    far = far_ranks(cores, partition, gpus)
+    return {}, tuple(f"{word[1]}: cpu_bind: {one}" for one in far)
 
 
 def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> GpuOrder:
@@ -214,17 +196,3 @@ def _rank_gpus(
     ordered = [one.value for one in changes if one.name in _VARIABLES.values() and one.value]
     order = [int(gpu) for gpu in ordered[0].split(",")] if ordered else range(ranks)
     return tuple(order)
-
-
-def _parts(context: Context, gpu: int | None, cores: frozenset[int]) -> Iterator[str]:
-    facts = context.partition
-    if gpu is not None:
-        yield f"GPU {gpu}"
-    if cores:
-        yield f"cores {cpu_list(cores)}"
-    if gpu is not None and facts.gpu_numa:
-        node = facts.gpu_numa[gpu]
-        near = "" if cores else f" (cores {facts.numa_cpus[node]})"
-        yield f"NUMA node {node}{near}"
-    if gpu is not None and facts.gpu_nics:
-        yield f"adapter {facts.gpu_nics[gpu]}"

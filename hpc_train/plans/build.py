@@ -12,7 +12,7 @@ import msgspec
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import encode_unit
 from hpc_train.jobs.job import SourcedJob, Topology
-from hpc_train.plans.binding import resolve_binding, resolve_places
+from hpc_train.plans.binding import check_binding, resolve_binding
 from hpc_train.plans.containers.resolve import (
     check_starter,
     container_settings,
@@ -111,11 +111,12 @@ def make_plan(
     check_elastic(context)
     topology, counts = resolve_topology(context)
     context = with_trainer(context, topology)
+    job = context.job
     warnings = [
         *check_limits(context, topology),
         *core_warnings(context, counts),
         *memory_warnings(context, topology),
-        *check_signal(context.job, site, nested=nested),
+        *check_signal(job, site, nested=nested),
         *check_requeue(context, nested=nested),
     ]
     requests = request_settings(context, topology, partition)
@@ -123,19 +124,18 @@ def make_plan(
     bound = resolve_binding(context, topology)
     request = make_request(context, topology, environment, bound, nested=nested)
     launch = resolve_launch(context, request, environment)
-    places, far = resolve_places(context, request, launch, environment.changes)
+    unbound, far = check_binding(context, request, launch, environment.changes)
     settings = {
         **_identity(context),
         **counts,
         **requests,
         **({"placement": _placement(topology)} if nested else {}),
         **bound,
-        **places,
+        **unbound,
         **_inside(context, request, environment),
     }
     warnings += (*_warnings(context, request, environment), *far)
     directives = _directives(context, request, launch, settings)
-    job = context.job
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -172,6 +172,15 @@ def make_plan(
     )
 
 
+def _identity(context: Context) -> dict[str, Setting]:
+    job = context.job
+    return {
+        "name": Setting(value=job.value.name, origin=job.origin("name")),
+        "command": Setting(value=list(job.value.command), origin=job.origin("command")),
+        "launcher": context.chosen,
+    }
+
+
 def _warnings(
     context: Context, request: LaunchRequest, environment: JobEnvironment
 ) -> Iterator[str]:
@@ -201,15 +210,6 @@ def _directives(
     return directives
 
 
-def _identity(context: Context) -> dict[str, Setting]:
-    job = context.job
-    return {
-        "name": Setting(value=job.value.name, origin=job.origin("name")),
-        "command": Setting(value=list(job.value.command), origin=job.origin("command")),
-        "launcher": context.chosen,
-    }
-
-
 def _placement(topology: Topology) -> Setting:
     nodes = f"{topology.nodes} nodes" if topology.nodes > 1 else "node"
     return rule("nested", f"nested: the first {nodes} of the study's allocation")
@@ -220,9 +220,20 @@ def _inside(
 ) -> dict[str, Setting]:
     """Return the settings that are resolved inside the job, before the ranks start."""
     job, site = context.job, context.site
+    args, torch = list(job.value.launcher_args), job.value.torch or site.value.torch
+    checks = Setting(
+        value="on",
+        origin=site.near("preflight"),
+        why="a bad node ends the job before the ranks start, and is on record for retry",
+    )
+    given = {
+        "launcher_args": Setting(value=args, origin=job.near("launcher_args")) if args else None,
+        "torch": from_job(job, "torch") or from_site(site, "torch", torch),
+        "template": from_site(site, "template", site.value.template, "instead of the scheduler's"),
+    }
     return {
         **default_settings(context),
-        **_launching(job, site),
+        **known(given),
         **extra_settings(job, site),
         **elastic_settings(job, request.elastic),
         **signal_settings(context),
@@ -231,19 +242,9 @@ def _inside(
         **rendezvous_settings(site),
         **environment.settings,
         **secret_settings(job),
-        **preflight_settings(site),
+        **({"preflight": checks} if site.value.preflight else {}),
         **setup_settings(context, environment.script),
     }
-
-
-def _launching(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
-    args, torch = list(job.value.launcher_args), job.value.torch or site.value.torch
-    given = {
-        "launcher_args": Setting(value=args, origin=job.near("launcher_args")) if args else None,
-        "torch": from_job(job, "torch") or from_site(site, "torch", torch),
-        "template": from_site(site, "template", site.value.template, "instead of the scheduler's"),
-    }
-    return known(given)
 
 
 def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:
@@ -295,6 +296,7 @@ def resolve_preflight(site: SourcedSite, request: LaunchRequest, network: Networ
     # A job on one node needs no network.
     several = request.topology.nodes > 1
     hcas = wanted.hcas or (network.hcas if several else ())
+    image = request.container.image if request.container else ""
     return Checks(
         argv=(
             *_on_each_node(request, _CHECKS),
@@ -304,7 +306,7 @@ def resolve_preflight(site: SourcedSite, request: LaunchRequest, network: Networ
         gpus=request.topology.gpus_per_node if wanted.gpus else 0,
         # The programs in an image differ from those of the host.
         program=wanted.program and request.container is None,
-        image=_image(request) if wanted.program else None,
+        image=image if wanted.program and image.startswith("/") else None,
         names=wanted.names,
         interfaces=wanted.interfaces or (network.interfaces if several else ()),
         hcas=tuple((name, port) for name, _, port in (hca.partition(":") for hca in hcas)),
@@ -313,20 +315,6 @@ def resolve_preflight(site: SourcedSite, request: LaunchRequest, network: Networ
         clock_s=None if wanted.clock is None else int(wanted.clock),
         timeout_s=_TIMEOUT_S if wanted.timeout is None else int(wanted.timeout),
     )
-
-
-def preflight_settings(site: SourcedSite) -> dict[str, Setting]:
-    """Return the settings of the checks, with their origin."""
-    if site.value.preflight is None:
-        return {}
-    why = "a bad node ends the job before the ranks start, and is on record for retry"
-    return {"preflight": Setting(value="on", origin=site.near("preflight"), why=why)}
-
-
-def _image(request: LaunchRequest) -> str | None:
-    """Return the path of the image, if it is a file."""
-    image = request.container.image if request.container else ""
-    return image if image.startswith("/") else None
 
 
 def _on_each_node(request: LaunchRequest, checks: JobVar) -> tuple[Token, ...]:

@@ -100,14 +100,12 @@ def check_placement(site: SourcedSite, *, nested: bool) -> None:
         )
 
 
-def on_partition(context: Context, name: str, origin: str) -> Context:
-    """Return the context as if the job had named a partition."""
-    return _with_key(context, "partition", name, {"partition": origin})
-
-
-def with_qos(context: Context, name: str) -> Context:
-    """Return the context as if the job had named a quality of service."""
-    return _with_key(context, "qos", name, {})
+def with_key(context: Context, key: str, name: str, origin: str = "") -> Context:
+    """Return the context as if the job had named a partition or a quality of service."""
+    spec = msgspec.structs.replace(context.job.value, **{key: name})
+    job = Sourced(value=spec, origins={**context.job.origins, key: origin})
+    queue, partition = _queue(job, context.site)
+    return msgspec.structs.replace(context, job=job, queue=queue, partition=partition)
 
 
 def with_trainer(context: Context, topology: Topology) -> Context:
@@ -137,21 +135,10 @@ def launcher_warnings(context: Context) -> tuple[str, ...]:
 
 
 def host_list(context: Context) -> HostList | None:
-    """Return the machines of a site without a scheduler.
-
-    Raises:
-        PlanError: Open MPI's own launcher, whose networks between hosts are those of IPv4 here.
-    """
+    """Return the machines of a site without a scheduler."""
     site = context.site.value
     if not context.batch.host_list:
         return None
-    named = next((one for one in site.hosts if ":" in one.reached), None)
-    if named and context.launcher.open_mpi and (context.job.value.resources.nodes or 1) > 1:
-        raise PlanError(
-            f"{context.chosen.origin}: {context.launcher.name} connects hosts by IPv4, and "
-            f"{named.name} has the address {named.reached} ({context.site.near('hosts')})",
-            "--launcher torchrun, or addresses of IPv4",
-        )
     return HostList(hosts=site.hosts, shared=site.shared, workdir=site.workdir)
 
 
@@ -195,13 +182,6 @@ def asked_at(job: SourcedJob, key: str) -> str:
     """Return the beginning of a message about a value of the job."""
     place = job.near(key)
     return f"{place}: " if place else ""
-
-
-def _with_key(context: Context, key: str, name: str, origins: dict[str, str]) -> Context:
-    spec = msgspec.structs.replace(context.job.value, **{key: name})
-    job = Sourced(value=spec, origins={**context.job.origins, **origins})
-    queue, partition = _queue(job, context.site)
-    return msgspec.structs.replace(context, job=job, queue=queue, partition=partition)
 
 
 def _queue(job: SourcedJob, site: SourcedSite) -> tuple[JobQueue, Partition]:

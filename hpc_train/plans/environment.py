@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from hpc_train.base.errors import PlanError
@@ -22,7 +21,6 @@ from hpc_train.plans.network import (
     NetworkContext,
     network_context,
     network_settings,
-    network_warnings,
     script_of,
 )
 from hpc_train.plans.plan import EnvChange, JobVar, Secret, Setting
@@ -81,8 +79,6 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
         },
         warnings=(
             *doubts,
-            *network_warnings(facts),
-            *_plugin_warnings(context, plugin),
             *found.warnings,
         ),
     )
@@ -101,27 +97,6 @@ def _forced_plugin(variables: Variables, facts: NetworkContext) -> PluginCheck |
         if setting and name not in job.env and setting.value not in _BUILT_IN:
             return PluginCheck(name=name, value=str(setting.value), provider=provider)
     return None
-
-
-def _plugin_warnings(context: Context, plugin: PluginCheck | None) -> Iterator[str]:
-    """Warn of a job that loads nothing with the plug-in, where its profile says what has it."""
-    job, site = context.job.value, context.site.value
-    if plugin is None or not plugin.provider or "LD_LIBRARY_PATH" in job.env:
-        return
-    modules = [
-        f"module load {name}" for name in (*job.modules, *site.modules, *context.partition.modules)
-    ]
-    lines = [*modules, *site.setup, *job.setup, *job.directives]
-    named = re.findall(r"\bmodule ([\w.-]+)", plugin.provider)
-    loads = rf"\b(?:module|ml)\b.*\b(?:{'|'.join(map(re.escape, named)) or 'nccl'})\b"
-    if any(re.search(rf"{loads}|ofi|[nr]ccl|uenv", line) for line in lines):
-        return
-    advice = f"modules: [{named[0]}]" if named else "container: {image: FILE}, modules or setup"
-    yield (
-        f"{plugin.name}={plugin.value} needs a plug-in of NCCL ({plugin.provider}), which neither "
-        f"this job nor {site.name} loads: NCCL would stop with 'network {plugin.value} not found'; "
-        f"{advice} in the job loads it"
-    )
 
 
 def _exported(value: Any) -> str | JobVar:
@@ -153,28 +128,16 @@ def _resolve_variables(facts: NetworkContext, topology: Topology, order: GpuOrde
 
 def _network_option(variables: Variables, facts: NetworkContext) -> dict[str, Setting]:
     """Return the option of sbatch that alt_read requires, independent of its origin."""
-    chosen = _protocols(variables)
-    if not facts.context.batch.network_option:
+    if not facts.context.batch.network_option or ALT_READ not in _protocols(variables):
         return {}
-    if ALT_READ in chosen:
-        why = f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone"
-        return {"network": rule(RDZV_NETWORK, why)}
-    if not facts.network.alt_read or not chosen:
-        return {}
-    # The last one takes precedence, as in the script.
-    setting = list(chosen.values())[-1]
-    value = "unset" if setting.value is None else repr(str(setting.value))
-    companions = ", ".join(RDZV_COMPANIONS)
-    why = f"left out, with {companions}: {RDZV_VARIABLE} is {value}, not {ALT_READ}"
-    return {"network": Setting(value=None, origin=setting.origin, why=why)}
+    return {"network": rule(RDZV_NETWORK, f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone")}
 
 
-def _protocols(variables: Variables) -> dict[str, Setting]:
-    """Return the possible protocols of the ranks, in the order of the script."""
-    there = ((name, s) for name, s in variables.there.items() if s.value is not None)
-    changed = ((change.name, setting) for change, setting in variables.changes)
-    settings = [*variables.env.items(), *there, *changed]
-    return {str(s.value): s for name, s in settings if name == RDZV_VARIABLE}
+def _protocols(variables: Variables) -> set[str]:
+    """Return the possible protocols of the ranks."""
+    there = [*variables.env.items(), *variables.there.items()]
+    settings = [*there, *((change.name, setting) for change, setting in variables.changes)]
+    return {str(s.value) for name, s in settings if name == RDZV_VARIABLE}
 
 
 def _way_out(site: SourcedSite) -> dict[str, Setting]:

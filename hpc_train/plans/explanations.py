@@ -18,8 +18,6 @@ class Reason(Value, frozen=True, kw_only=True):
     trap: str = ""
 
 
-# The settings that say where each local rank runs.
-LOCAL_RANK = "local_rank."
 # Directives whose name differs from that of their setting.
 _SETTINGS = {
     "job-name": "name",

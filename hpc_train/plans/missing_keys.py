@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hpc_train.base.errors import PlanError
-from hpc_train.plans.context import Context, asked_at, on_partition
+from hpc_train.plans.context import Context, asked_at, with_key
 from hpc_train.sites.partition import ANY, Select
 from hpc_train.sites.profile import sample_account
 
@@ -75,7 +75,7 @@ def _on_example(context: Context) -> Context:
     if context.queue.partition or not partitions:
         return context
     named = [one.name for one in partitions if one.name != ANY]
-    return on_partition(context, (named or [ANY])[0], "")
+    return with_key(context, "partition", (named or [ANY])[0])
 
 
 def _partition(context: Context) -> Iterator[MissingKey]:

@@ -129,18 +129,6 @@ def network_settings(facts: NetworkContext) -> dict[str, Setting]:
     return settings
 
 
-def network_warnings(facts: NetworkContext) -> tuple[str, ...]:
-    """Return warnings about keys that are missing in the profile."""
-    network = facts.network
-    old = facts.nccl is not None and within(facts.nccl, _WANTS_GID)
-    if network.fabric == "roce" and facts.nodes > 1 and old and network.gid_index is None:
-        return (
-            f"NCCL {network.nccl} on RoCE takes GID 0 by default; say "
-            "network.gid_index in the profile (often 3), or use NCCL 2.21 or newer",
-        )
-    return ()
-
-
 def script_of(facts: NetworkContext) -> str | None:
     """Return the vendor's script that the job sources, on any number of nodes."""
     return facts.network.script if _collective(facts) else None

@@ -35,11 +35,6 @@ class GpuPlace(Value, frozen=True, kw_only=True):
     cpus: str = ""
     nics: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def first_cpu(self) -> int | None:
-        """Return the first of the nearest cores."""
-        return min(cpu_numbers(self.cpus), default=None)
-
 
 class GpuLink(Value, frozen=True, kw_only=True):
     """The path between two GPUs: NVLink, XGMI (Infinity Fabric) or a key of `DISTANCES`.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from hpc_train.base.errors import PlanError, UnknownNameError, nearest
 from hpc_train.jobs.job import Topology
-from hpc_train.plans.context import Context, asked_at, from_job, on_partition, with_qos
+from hpc_train.plans.context import Context, asked_at, from_job, with_key
 from hpc_train.plans.node_and_rank_counts import resolve_topology
 from hpc_train.plans.plan import Setting
 from hpc_train.plans.queue_limits import SizeName, limits_on
@@ -36,7 +36,7 @@ def choose_partition(context: Context) -> tuple[Context, Setting | None]:
     else:
         index, why = context.queue.partition[0], "the site's default"
     name, origin = site.value.partitions[index].name, site.origin(f"partitions.{index}.name")
-    return on_partition(context, name, origin), Setting(value=name, origin=origin, why=why)
+    return with_key(context, "partition", name, origin), Setting(value=name, origin=origin, why=why)
 
 
 def check_limits(context: Context, topology: Topology) -> tuple[str, ...]:
@@ -69,11 +69,11 @@ def check_limits(context: Context, topology: Topology) -> tuple[str, ...]:
 
 def _candidates(context: Context) -> list[tuple[int, Context]]:
     """Return the job on each of the partitions that have a name."""
-    site = context.site
+    near, names = context.site.near, [one.name for one in context.site.value.partitions]
     return [
-        (index, on_partition(context, partition.name, site.near(f"partitions.{index}.name")))
-        for index, partition in enumerate(site.value.partitions)
-        if partition.name != ANY
+        (index, with_key(context, "partition", name, near(f"partitions.{index}.name")))
+        for index, name in enumerate(names)
+        if name != ANY
     ]
 
 
@@ -122,7 +122,7 @@ def _other_qos(context: Context) -> str:
     """Return the qualities of service with which its partition would accept the job."""
     now = context.queue.qos[1].name if context.queue.qos else None
     others = [qos.name for qos in context.site.value.qos if qos.name not in (now, ANY)]
-    found = [name for name in others if not any(violations(with_qos(context, name)))]
+    found = [name for name in others if not any(violations(with_key(context, "qos", name)))]
     return f"fits: qos {', '.join(found)} (--qos NAME)" if found else ""
 
 

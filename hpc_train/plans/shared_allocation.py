@@ -8,7 +8,6 @@ from hpc_train.base.errors import PlanError
 from hpc_train.base.units import Duration, Memory
 from hpc_train.plans.directives import EXTRA, Size, sbatch_options
 from hpc_train.plans.explanations import setting_of
-from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.plans.queue_limits import JobQueue, limits_on, queue_named
 from hpc_train.plans.resource_requests import ALL, QUEUE_OPTIONS, value_in
@@ -40,10 +39,9 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
     size = _size(every, _time(site, turns, place, max(p.topology.nodes for p in every)))
     own = sbatch_options(site, name, queue, size)
     outlives = any("no-kill" in dict(plan.directives) for plan in every)
-    warnings = list(_more_gpus(every, size.gpus_per_node))
+    warnings = []
     if size.time is None:
-        warnings.insert(
-            0,
+        warnings.append(
             f"a run without a time limit is among the {len(turns)} that share one allocation, so "
             "it ends when the partition's default time does; give the job a time",
         )
@@ -165,18 +163,3 @@ def _time(
                 f"fewer repetitions or a shorter time; {_ALONE}",
             )
     return total
-
-
-def _more_gpus(plans: Sequence[LaunchPlan], gpus: int) -> tuple[str, ...]:
-    """Warn of ranks with more visible GPUs than requested: only srun can hide them."""
-    mixed = {
-        (plan.launcher, plan.topology.gpus_per_node)
-        for plan in plans
-        if plan.topology.gpus_per_node < gpus
-        and not (plan.topology.gpus_per_node and find_launcher(plan.launcher).through_srun)
-    }
-    return tuple(
-        f"{launcher} with {wanted} GPUs per node: its ranks see all {gpus} of the allocation; "
-        "they must choose by LOCAL_RANK"
-        for launcher, wanted in sorted(mixed)
-    )

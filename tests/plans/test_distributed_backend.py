@@ -11,7 +11,6 @@ from hpc_train.base.errors import PlanError
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan, plan_digest
-from hpc_train.plans.distributed_backend import asks_for_fsdp
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.sites.profile import SiteProfile
 
@@ -114,15 +113,3 @@ def test_only_another_backend_gives_a_run_another_name(job: Jobs, slurm: Sites) 
 
     assert digest() == digest(backend="auto") == digest(backend="nccl")
     assert digest() != digest(backend="gloo")
-
-
-@pytest.mark.parametrize(
-    ("words", "sharded"),
-    [
-        (["--fsdp"], True), (["--strategy", "fsdp"], True), (["--strategy=FSDP"], True),
-        (["--strategy", "ddp"], False), (["--strategy"], False),
-        (["train_fsdp.py", "--name", "fsdp"], False),
-    ],
-)  # fmt: skip
-def test_fsdp_is_what_the_command_asks_for(words: list[str], sharded: bool) -> None:
-    assert asks_for_fsdp(["python", "train.py", *words]) == sharded

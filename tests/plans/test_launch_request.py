@@ -78,12 +78,6 @@ def test_an_unknown_launcher_names_the_nearest(job: Jobs, slurm: Sites) -> None:
         make_plan(job(launcher="torchrn"), slurm())
 
 
-def test_every_setting_has_an_origin(job: Jobs, slurm: Sites) -> None:
-    plan = make_plan(job({"time": "1h", "mem": "4G"}, setup=["module load x"]), slurm())
-    assert all(setting.origin for setting in plan.settings.values())
-    assert {"time", "mem", "setup.0", "launcher", "nodes", "command"} <= set(plan.settings)
-
-
 def test_one_slot_per_node_holds_the_cores_of_all_its_ranks(job: Jobs, slurm: Sites) -> None:
     plan = make_plan(job({"gpus_per_node": 4, "cpus_per_task": 8}, launcher="torchrun"), slurm())
     options = dict(plan.directives)

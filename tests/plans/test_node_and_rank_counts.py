@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hpc_train.base.errors import PlanError
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
@@ -109,13 +108,3 @@ def test_whole_nodes_bring_all_their_cores(job: Jobs, slurm: Sites) -> None:
     assert shared.topology.cpus_per_task == 2
     asked = make_plan(job({"gpus_per_node": 4, "exclusive": True}), slurm(partitions=[]))
     assert asked.settings["cpus_per_task"].origin == "job.yaml:9"
-
-
-def test_a_job_on_gpu_nodes_says_how_many_it_uses(job: Jobs, slurm: Sites) -> None:
-    site = slurm(
-        partitions=(Partition(name="gpu", default=True, gpus_per_node=4, cpus_per_node=8),)
-    )
-    with pytest.raises(PlanError, match="there are 4; 0 for a job without GPUs") as failure:
-        make_plan(job({"nodes": 2}), site)
-    assert "--gpus-per-node 4" in failure.value.hint
-    assert make_plan(job({"nodes": 2, "gpus_per_node": 0}), site).warnings == ()

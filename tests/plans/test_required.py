@@ -30,12 +30,6 @@ def test_what_a_job_must_say(job: Jobs, slurm: Sites, key: str) -> None:
     make_plan(given, slurm(required=[key]))
 
 
-def test_a_partition_brings_what_the_site_requires(job: Jobs, slurm: Sites) -> None:
-    partition = {"name": "p", "default": True, "select": {"qos": "q", "constraint": "c"}}
-    site = slurm(required=["partition", "qos", "constraint"], partitions=[partition])
-    assert dict(make_plan(job(), site).directives)["qos"] == "q"
-
-
 def test_accounts_have_a_form(job: Jobs, slurm: Sites) -> None:
     account = {
         "required": True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -176,17 +175,3 @@ def test_a_run_without_a_limit_leaves_the_allocation_without_one(job: Jobs, slur
     assert [turn.time_s for turn in found.turns] == [60, None]
     (warning,) = found.warnings
     assert "default time" in warning
-
-
-def test_ranks_that_see_more_gpus_than_theirs_are_warned_of(job: Jobs, slurm: Sites) -> None:
-    def run(launcher: str, gpus: int) -> Sourced[JobSpec]:
-        resources: dict[str, Any] = {"gpus_per_node": gpus, "time": "1m"}
-        return job(resources, launcher=launcher)
-
-    assert shared(slurm(), run("srun", 2), run("torchrun", 1), run("mpirun", 4)).warnings == ()
-    found = shared(slurm(), run("srun", 4), run("mpirun", 2), run("torchrun", 0), run("mpirun", 2))
-    assert [warning.partition(":")[0] for warning in found.warnings] == [
-        "mpirun with 2 GPUs per node",
-        "torchrun with 0 GPUs per node",
-    ]
-    assert all("see all 4 of the allocation" in warning for warning in found.warnings)

@@ -198,37 +198,6 @@ def test_ranks_far_from_their_gpu_are_a_warning(
     assert not far or far in found[0]
 
 
-@pytest.mark.parametrize(
-    ("keys", "launcher", "first"),
-    [
-        ({}, "srun", "GPU 0, cores 0, NUMA node 0, adapter mlx5_0"),
-        ({"gpu_order": [3, 2, 1, 0]}, "srun", "GPU 3, cores 0, NUMA node 3, adapter mlx5_3,mlx5_4"),
-        # torchrun binds no rank by itself: the nearest cores are shown.
-        ({}, "torchrun", "GPU 0, NUMA node 0 (cores 0), adapter mlx5_0"),
-        ({"cpu_bind": "map_ldom:2,1,0,3"}, "srun", "GPU 0, cores 2, NUMA node 0, adapter mlx5_0"),
-    ],
-)
-def test_each_local_rank_has_a_place(
-    job: Jobs, slurm: Sites, keys: dict[str, Any], launcher: str, first: str
-) -> None:
-    nics = {"gpu_numa": [0, 1, 2, 3], "gpu_nics": ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3,mlx5_4"]}
-    site = slurm(partitions=[{**BOUND, **nics, **keys}], launchers=BOTH)
-    plan = make_plan(job({"gpus_per_node": 4}, launcher=launcher), site)
-    assert plan.settings["local_rank.0"].value == first
-    assert "local_rank.4" not in plan.settings
-    # On half of a node, Slurm chooses the GPUs.
-    half = make_plan(job({"gpus_per_node": 2}, launcher=launcher), site).settings
-    assert "local_rank.0" not in half
-
-
-def test_the_place_of_a_rank_is_not_known_if_the_job_chooses_its_gpu(
-    job: Jobs, slurm: Sites
-) -> None:
-    site = slurm(partitions=[{**BOUND, "gpu_numa": [0, 1, 2, 3]}])
-    own = job({"gpus_per_node": 4}, launcher="srun", env={"CUDA_VISIBLE_DEVICES": "3,2,1,0"})
-    assert make_plan(own, site).settings["local_rank.0"].value == "cores 0"
-
-
 def test_options_that_the_scheduler_does_not_have_are_named(
     job: Jobs, local: Sourced[SiteProfile], slurm: Sites
 ) -> None:

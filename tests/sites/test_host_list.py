@@ -122,14 +122,3 @@ def test_mpirun_gets_the_hosts_of_the_run_and_its_daemons_from_the_script(tmp_pa
     text = render_script(plan_of(write(tmp_path), alone)).text
     assert "mpirun -np 2 --host localhost:2" in text
     assert "mpi_hosts" not in text
-
-
-def test_mpirun_needs_addresses_of_ipv4(tmp_path: Path) -> None:
-    site = write(tmp_path, SITE.replace("10.0.0.12", '"fd00::2"'))
-    plan_of(site, JOB)
-    plan_of(site, {**JOB, "launcher": "mpirun", "resources": {"nodes": 1}})
-    with pytest.raises(
-        PlanError, match=r"IPv4, and gpu2 has the address fd00::2 \(.*:5\)"
-    ) as failure:
-        plan_of(site, {**JOB, "launcher": "mpirun"})
-    assert failure.value.hint == "--launcher torchrun, or addresses of IPv4"

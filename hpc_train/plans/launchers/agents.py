@@ -32,10 +32,8 @@ from hpc_train.plans.plan import (
 
 _ENDPOINT = Joined(parts=(JobVar(name="MASTER_ADDR"), Text(text=":"), JobVar(name="MASTER_PORT")))
 _IS_HOST = Joined(parts=(Text(text="is_host="), JobVar(name="is_host")))
-# The first version of torch with the option; an unknown version gets options that all have.
-_SINCE = {"local-addr": ">=2.0", "numa-binding": ">=2.9"}
-_SUPPORTED = "2.4"
-_DASHES = ">=2.0"
+# The first version of torch with --numa-binding, and the one that is meant if none is stated.
+_BINDS, _SUPPORTED = ">=2.9", "2.4"
 
 
 def torchrun(request: LaunchRequest) -> Launch:
@@ -50,7 +48,7 @@ def torchrun(request: LaunchRequest) -> Launch:
         agent = (*around, *_torchrun_agent(request, _elastic(elastic, request)))
         return Launch(argv=argv, slots_per_node=1, agent=agent, shell=shell)
     if request.container:
-        number = (Text(text=_option("node-rank", request.torch)), node_rank(request))
+        number = (Text(text="--node-rank"), node_rank(request))
         agent = (*around, *_torchrun_agent(request, (*_fixed(request), *number)))
         argv = (*agents(request, ()), *wrapped_inside(request))
         return Launch(argv=argv, slots_per_node=1, agent=agent, shell=shell)
@@ -66,33 +64,28 @@ def agent_here(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
 
 
 def _torchrun_agent(request: LaunchRequest, meeting: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Return the agent's options, without those that its version of torch lacks."""
-    python = python_of(request.command)
-    numa = request.binding.numa
-    binding = (
-        (_option("numa-binding", request.torch), numa)
-        if numa and _has_option("numa-binding", request.torch)
-        else ()
-    )
+    """Return the agent's options, without the binding that its version of torch lacks."""
+    python, numa = python_of(request.command), request.binding.numa
+    binds = numa and within(parts(request.torch or _SUPPORTED), _BINDS)
     return (
         *(texts(python, "-m", "torch.distributed.run") if python else texts("torchrun")),
         *meeting,
-        *texts(*binding, *request.args, _option("no-python", request.torch)),
+        *(texts("--numa-binding", numa) if numa and binds else ()),
+        *texts(*request.args, "--no-python"),
     )
 
 
 def _fixed(request: LaunchRequest) -> tuple[Token, ...]:
     """Return the options of a job with a fixed number of nodes."""
-    topology, torch = request.topology, request.torch
+    topology = request.topology
     restarts = request.elastic.max_restarts if request.elastic else 0
     return (
-        *texts("--nnodes", topology.nodes),
-        *texts(_option("nproc-per-node", torch), topology.tasks_per_node),
-        *texts(_option("master-addr", torch)),
+        *texts("--nnodes", topology.nodes, "--nproc-per-node", topology.tasks_per_node),
+        *texts("--master-addr"),
         JobVar(name="MASTER_ADDR"),
-        *texts(_option("master-port", torch)),
+        *texts("--master-port"),
         JobVar(name="MASTER_PORT"),
-        *(texts(_option("max-restarts", torch), restarts) if restarts else ()),
+        *(texts("--max-restarts", restarts) if restarts else ()),
     )
 
 
@@ -102,20 +95,19 @@ def _elastic(elastic: Elastic, request: LaunchRequest) -> tuple[Token, ...]:
     `is_host`, because the agents would otherwise derive the host of the store from their own host
     names; `--local-addr`, because rank 0 may run on any node and must be reachable.
     """
-    torch = request.torch
-    address = (Text(text=_option("local-addr", torch)), JobVar(name="node_address"))
     return (
         *texts("--nnodes", f"{elastic.min_nodes}:{elastic.max_nodes}"),
-        *texts(_option("nproc-per-node", torch), request.topology.tasks_per_node),
-        *texts(_option("max-restarts", torch), elastic.max_restarts),
-        *texts(_option("rdzv-backend", torch), "c10d", _option("rdzv-endpoint", torch)),
+        *texts("--nproc-per-node", request.topology.tasks_per_node),
+        *texts("--max-restarts", elastic.max_restarts, "--rdzv-backend", "c10d"),
+        *texts("--rdzv-endpoint"),
         _ENDPOINT,
-        *texts(_option("rdzv-id", torch)),
+        *texts("--rdzv-id"),
         # A requeued job has the same id, and must not join the rendezvous of the previous attempt.
         Joined(parts=(JobVar(name=request.batch.job_id), Text(text="."), JobVar(name="restarts"))),
-        *texts(_option("rdzv-conf", torch)),
+        *texts("--rdzv-conf"),
         _IS_HOST,
-        *(address if _has_option("local-addr", torch) else ()),
+        *texts("--local-addr"),
+        JobVar(name="node_address"),
     )
 
 
@@ -136,18 +128,6 @@ def _outlive(elastic: Elastic, request: LaunchRequest) -> tuple[str, ...]:
     if (elastic.min_nodes or 0) >= request.topology.nodes:
         return ()
     return ("--no-kill", "--kill-on-bad-exit=0", "--wait=0")
-
-
-def _has_option(name: str, torch: str | None) -> bool:
-    """Return whether torchrun of a version of torch has an option."""
-    return name not in _SINCE or within(parts(torch or _SUPPORTED), _SINCE[name])
-
-
-def _option(name: str, torch: str | None) -> str:
-    """Return the spelling of an option for a version of torch: older ones accept underscores
-    only."""
-    dashes = within(parts(torch or _SUPPORTED), _DASHES)
-    return f"--{name}" if dashes else f"--{name.replace('-', '_')}"
 
 
 _OF_TORCHRUN = "standalone rdzv-backend rdzv-endpoint rdzv-id node-rank master-addr master-port"

@@ -56,14 +56,6 @@ def test_numa_binding_from_the_torch_that_has_it(torch: str | None, expected: st
     assert expected in text
 
 
-def test_an_old_torch_knows_underscores_only_and_no_local_address() -> None:
-    text = agent(torchrun(request(torch="1.12", elastic=ELASTIC)))
-    assert "--nproc_per_node 2 --max_restarts 3 --rdzv_backend c10d" in text
-    assert text.endswith("--rdzv_conf is_host=$is_host --no_python")
-    fixed = words(torchrun(request("local", nodes=1, torch="1.12")))
-    assert "--nproc_per_node 2 --master_addr $MASTER_ADDR --master_port" in fixed
-
-
 def test_options_of_the_job_stand_before_the_program() -> None:
     args = ("--log-dir", "a b")
     assert "--log-dir a b --no-python bash" in words(torchrun(request(args=args)))
