@@ -23,24 +23,19 @@ Line = tuple[str, str]
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
-    "--reach", metavar="HOST[:PORT]", help="Also try one connection to this host (port 443)."
-)
-@click.option(
     "--topology",
     "only_topology",
     is_flag=True,
     help="Print how GPUs, cores and network adapters are connected, and nothing else.",
 )
-def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
+def doctor(*, as_json: bool, only_topology: bool) -> int:
     """Inspect this machine and report problems; exit code 1 if jobs cannot work."""
     from hpc_train.machine.doctor import SECTIONS, examine
 
     if only_topology:
-        if reach is not None:
-            raise click.UsageError("--reach is not for --topology, which contacts no host")
         return _topology(as_json=as_json)
     with busy("examining this machine"):
-        found = examine(reach)
+        found = examine()
     if as_json:
         from hpc_train.base.value import encode_unit
 
@@ -201,8 +196,6 @@ def _network(hardware: Hardware) -> Iterator[Line]:
     if network.fabric:
         taken = ", ".join(network.interfaces)
         yield "fabric", f"{network.fabric}? ({network.why}); sockets on {taken or 'nothing'}"
-    if hardware.reached is not None:
-        yield "outside", "reached" if hardware.reached else "not reached"
 
 
 def _limits(hardware: Hardware) -> Iterator[Line]:

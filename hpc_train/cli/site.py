@@ -199,9 +199,6 @@ def _print_result(smoke: Smoke) -> None:
 @click.option("--probe", is_flag=True, help="Also run a short job on one node of each kind.")
 @click.option("--partition", help="Partition of the probe job; default: all.")
 @click.option("--srun", multiple=True, help="One more option of the probe job's srun.")
-@click.option(
-    "--reach", metavar="HOST[:PORT]", help="Let the probe job try one connection to this host."
-)
 @click.option("--hosts", metavar="HOST,…", help="Machines that ssh reaches, instead of a cluster.")
 def init_site_profile(*, hosts: str | None, **options: Any) -> None:
     """Write a draft of a profile: of the local Slurm or PBS, or of hosts."""
@@ -212,8 +209,8 @@ def init_site_profile(*, hosts: str | None, **options: Any) -> None:
         raise click.UsageError("--hosts needs names that ssh knows, such as --hosts gpu1,gpu2")
     if hosts and wanted.probe:
         raise click.UsageError("--probe asks Slurm, --hosts asks machines by ssh; use one of them")
-    if not wanted.probe and (wanted.partition or wanted.srun or wanted.reach):
-        raise click.UsageError("--partition, --srun and --reach require --probe")
+    if not wanted.probe and (wanted.partition or wanted.srun):
+        raise click.UsageError("--partition and --srun require --probe")
     drafted = _draft(wanted, hosts)
     for message in drafted.unread:
         click.echo(f"hpctrain: {message}", err=True)

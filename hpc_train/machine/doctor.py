@@ -48,14 +48,13 @@ class Examined(Value, frozen=True, kw_only=True):
         return has_errors(self.advice)
 
 
-def examine(reach: str | None = None) -> Examined:
-    """Inspect this machine and its Slurm; with `reach`, try one connection to that host.
+def examine() -> Examined:
+    """Inspect this machine and its scheduler.
 
     Raises:
         ProbeError: there is no bash.
-        SpecError: `reach` is not a host.
     """
-    hardware = this_hardware(reach)
+    hardware = this_hardware()
     silent: list[Finding] = []
     hint = "set SLURM_CONF, or check whether the controller is up"
     cluster = _asked("Slurm", read_cluster, hint, silent) if shutil.which("scontrol") else None
@@ -167,8 +166,6 @@ def _network(hardware: Hardware) -> Problems:
     if hardware.links and not usable(hardware):
         said = "no interface to other machines is up"
         yield "warning", said, "jobs of one node can use the interface lo"
-    if hardware.reached is False:
-        yield "info", "the host was not reachable", "download data before the job"
 
 
 def _limits(hardware: Hardware) -> Problems:

@@ -263,11 +263,7 @@ def _around(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
     if not disks:
         yield question("storage", "{scratch: {path: $SCRATCH}}", "which file systems can jobs use?")
     yield from block("storage", disks)
-    if main is not None and main.reached is not None:
-        access = line("access", "yes" if main.reached else "no", "as found by the probe job")
-        yield from block("internet", [access])
-    else:
-        yield question("internet", '{access: "no"}', "do compute nodes have internet access?")
+    yield question("internet", '{access: "no"}', "do compute nodes have internet access?")
     if cluster.limits.requeue is not None:
         yield from block("lifecycle", [line("requeue", cluster.limits.requeue, "JobRequeue")])
 

@@ -25,14 +25,13 @@ class Processor(Value, frozen=True, kw_only=True):
 
 
 class Gpu(Value, frozen=True, kw_only=True):
-    """A GPU, or half of one if the driver counts halves; `bus` is its PCI address."""
+    """A GPU, or half of one if the driver counts halves."""
 
     index: int
     name: str
     memory_mib: int | None = None
     driver: str = ""
     vendor: Literal["nvidia", "amd"] = "nvidia"
-    bus: str = ""
 
 
 class Link(Value, frozen=True, kw_only=True):
@@ -98,7 +97,7 @@ class ProcessLimits(Value, frozen=True, kw_only=True):
 
 
 class Hardware(Value, frozen=True, kw_only=True):
-    """One machine; `unread` lists errors of tools, `reached` says whether a host was reached."""
+    """One machine; `unread` lists errors of tools."""
 
     host: str
     arch: str = ""
@@ -110,7 +109,6 @@ class Hardware(Value, frozen=True, kw_only=True):
     disks: tuple[Disk, ...] = ()
     software: Software = Software()
     limits: ProcessLimits = ProcessLimits()
-    reached: bool | None = None
     unread: tuple[str, ...] = ()
 
 

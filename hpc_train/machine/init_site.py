@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class InitOptions(Value, frozen=True, kw_only=True):
-    """Options of a draft; the last three count if nodes are probed."""
+    """Options of a draft; the last two count if nodes are probed."""
 
     name: str | None = None
     output: Path | None = None
@@ -35,7 +35,6 @@ class InitOptions(Value, frozen=True, kw_only=True):
     probe: bool = False
     partition: str | None = None
     srun: tuple[str, ...] = ()
-    reach: str | None = None
 
     def given_name(self) -> str:
         """Return the name of the profile, empty without one.
@@ -98,7 +97,7 @@ def init_site(options: InitOptions) -> Drafted:
     cluster = read_cluster()
     name = given or as_name(cluster.name)
     options.target(name)
-    job = ProbeJob(partition=options.partition, options=options.srun, reach=options.reach)
+    job = ProbeJob(partition=options.partition, options=options.srun)
     probed = probe(cluster, job) if options.probe else Probed(hardware={})
     findings = Findings(
         name=name,

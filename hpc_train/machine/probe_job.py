@@ -68,11 +68,10 @@ MOST = 6
 
 
 class ProbeJob(Value, frozen=True, kw_only=True):
-    """Options of the probe: partition, further options of srun, and host to reach."""
+    """Options of the probe: partition, and further options of srun."""
 
     partition: str | None = None
     options: tuple[str, ...] = ()
-    reach: str | None = None
 
 
 class Probed(Value, frozen=True, kw_only=True):
@@ -92,7 +91,7 @@ def probe(cluster: Cluster, job: ProbeJob) -> Probed:
     names = [partition.name for partition in cluster.partitions]
     if job.partition is not None and job.partition not in names:
         raise UnknownNameError("partition", job.partition, names)
-    script = probe_script(job.reach)
+    script = probe_script()
     if outer := os.environ.get("SLURM_JOB_ID"):
         host = os.environ.get("SLURMD_NODENAME")
         own = kinds(cluster, os.environ.get("SLURM_JOB_PARTITION"))

@@ -10,12 +10,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from hpc_train.base.errors import SpecError
 from hpc_train.base.processes import whole
 from hpc_train.base.registry import BUILT_IN
 
 MARK = "@@hpctrain"
-_HOST = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)(?::(?P<port>[0-9]{1,5}))?")
 
 _INTERFACES = r"""
 for path in /sys/class/net/*; do
@@ -63,16 +61,13 @@ part() {
   timeout -k 2 20 "$@"; printf '\n@@hpctrain = %s\n' $?
 }
 part host uname -nm
-part nvidia nvidia-smi --query-gpu=index,name,memory.total,driver_version,pci.bus_id \
+part nvidia nvidia-smi --query-gpu=index,name,memory.total,driver_version \
   --format=csv,nounits
 part nvidia_topology nvidia-smi topo -m
-part rocm rocm-smi --showproductname --showbus --showtopo --json
+part rocm rocm-smi --showproductname --showtopo --json
 part numa grep -H '' /sys/devices/system/node/node[0-9]*/cpulist
 part sockets lscpu -p=node,socket
-part pci_roots grep -H '' /sys/devices/pci*/pci_bus/*/cpulistaffinity
-# Devices of the PCI classes 03 (display) and 12 (accelerator) are GPUs.
-part pci readlink -f /sys/class/infiniband/* /sys/class/net/* \
-  $(grep -lE '^0x(03|12)' /sys/bus/pci/devices/*/class)
+part nics grep -H '' /sys/class/infiniband/*/device/numa_node /sys/class/net/*/device/numa_node
 """
 # From Open MPI 5 on, PRRTE starts its daemons; without a list of its parts nothing is known.
 _SLURM_OF_MPI = """
@@ -102,21 +97,9 @@ _LATE = (124, 137)
 TOPOLOGY = ("cpus",)
 
 
-def probe_script(reach: str | None = None, only: Sequence[str] = ()) -> str:
-    """Return the script; `reach` is a host, with a port, to which one connection is tried.
-
-    `only` names the sections to run, beside those of a topology; all if it is empty.
-
-    Raises:
-        SpecError: `reach` is not HOST or HOST:PORT.
-    """
+def probe_script(only: Sequence[str] = ()) -> str:
+    """Return the script; `only` are sections to run beside those of a topology, empty: all."""
     wanted = {name: one for name, one in _SECTIONS.items() if not only or name in only}
-    if reach is not None:
-        match = _HOST.fullmatch(reach)
-        if match is None:
-            raise SpecError(f"--reach {reach!r} is not HOST or HOST:PORT, e.g. example.org:443")
-        port = match["port"] or "443"
-        wanted["reach"] = (10, f"exec 3<>/dev/tcp/{match['host']}/{port} && echo yes")
     lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin", f"{{{_PLACES}}} 2>/dev/null </dev/null"]
     for name, (seconds, command) in wanted.items():
         inside = f"timeout -k 2 {seconds} bash -c {shlex.quote(command)} 2> /dev/null < /dev/null"

@@ -32,15 +32,14 @@ _PATIENCE_S = 240.0
 _ALWAYS = ("cpus", "interfaces", "disks")
 
 
-def this_hardware(reach: str | None = None, only: Sequence[str] = ()) -> Hardware:
-    """Inspect this machine; `reach` is a host to try, `only` are the sections of the script to run.
+def this_hardware(only: Sequence[str] = ()) -> Hardware:
+    """Inspect this machine; `only` are the sections of the script to run.
 
     Raises:
         ProbeError: there is no bash.
-        SpecError: `reach` is not a host.
     """
     here = {name: os.environ[name] for name in ("SLURM_JOB_ID", "SLURM_CONF") if name in os.environ}
-    command = ("bash", "-c", probe_script(reach, only))
+    command = ("bash", "-c", probe_script(only))
     answer = answer_of(run(command, _PATIENCE_S, environment=environment() | here))
     if answer.problem:
         raise ProbeError(f"bash: {answer.problem}")
@@ -76,7 +75,6 @@ def read_hardware(text: str, expected: Sequence[str] = _ALWAYS) -> Hardware:
             shm_mib=shm[0].size_mib if shm else None,
             memory_mib=memory // 1024 if memory else None,
         ),
-        reached=texts["reach"].strip() == "yes" if "reach" in found else None,
         unread=tuple(
             f"could not be read: {said}"
             for said in _unread(found, gpus, [one for one in _ALWAYS if one in expected])

@@ -1,4 +1,4 @@
-"""The sections of the probe script on processor, GPUs, NUMA nodes and PCI -> NodeTopology."""
+"""The sections of the probe script on processor, GPUs and NUMA nodes -> NodeTopology."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ from hpc_train.plans.node_topology import (
     Nic,
     NodeTopology,
     NumaNode,
-    cpu_numbers,
 )
 
 _CPUS = re.compile(r"[0-9]{1,6}[-,0-9]*")
-_PCI_BUS = re.compile(r"\A([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\Z")
 
 
 def processor(text: str) -> Processor | None:
@@ -44,7 +42,7 @@ def processor(text: str) -> Processor | None:
 
 
 def nvidia_gpus(text: str) -> tuple[Gpu, ...]:
-    """Read `--query-gpu=index,name,memory.total,driver_version,pci.bus_id --format=csv,nounits`."""
+    """Read `--query-gpu=index,name,memory.total,driver_version --format=csv,nounits`."""
     rows = list(csv.reader(text.split("\n"), skipinitialspace=True))
     heads = [head.partition(" ")[0] for head in rows[0]] if rows else []
     return tuple(
@@ -53,17 +51,10 @@ def nvidia_gpus(text: str) -> tuple[Gpu, ...]:
             name=cells.get("name", ""),
             memory_mib=whole(cells.get("memory.total")),
             driver=cells.get("driver_version", ""),
-            bus=_pci_address(cells.get("pci.bus_id", "")),
         )
         for cells in (dict(zip(heads, row, strict=False)) for row in rows[1:])
         if (index := whole(cells.get("index"))) is not None
     )
-
-
-def _pci_address(text: str) -> str:
-    """Return an address as /sys spells it: a domain of four digits, in lower case."""
-    match = _PCI_BUS.match(text.strip().lower())
-    return f"{match[1][-4:]}:{match[2]}" if match else ""
 
 
 _CARD = re.compile(r"card([0-9]{1,3})")
@@ -85,13 +76,12 @@ class GpuPaths(NamedTuple):
 
 
 def rocm_gpus(text: str) -> tuple[Gpu, ...]:
-    """Read the JSON of `rocm-smi --showproductname --showbus`."""
+    """Read the JSON of `rocm-smi --showproductname`."""
     found = []
     for index, card in _cards(_rocm(text)):
         words = {key.lower(): str(value) for key, value in card.items()}
         name = next((words[key] for key in _NAMES if key in words), "")
-        bus = _pci_address(words.get("pci bus", ""))
-        found.append(Gpu(index=index, name=name, vendor="amd", bus=bus))
+        found.append(Gpu(index=index, name=name, vendor="amd"))
     return tuple(found)
 
 
@@ -194,60 +184,30 @@ def _is_level(cell: str) -> bool:
 
 
 def read_topology(host: str, gpus: Sequence[Gpu], found: Mapping[str, str]) -> NodeTopology:
-    """Return what the tools say; what they do not say is taken from /sys.
+    """Return what the tools say of GPUs, and /sys of NUMA nodes and adapters.
 
     `found` are the texts of the sections.
     """
     numa = numa_nodes(found.get("numa", ""), found.get("sockets", ""))
-    devices = pci_devices(found.get("pci", ""), found.get("pci_roots", ""), numa)
-    if len(numa) == 1:
-        # The firmware need not name the only node.
-        devices = tuple(one._replace(numa=numa[0].number) for one in devices)
     amd = bool(gpus) and gpus[0].vendor == "amd"
     paths = rocm_topology(found["rocm"]) if amd else GpuPaths()
     if gpus and not amd:
         paths = nvidia_topology(found.get("nvidia_topology", ""))
     places = {place.gpu: place for place in paths.places}
-    rdma = [one for one in devices if one.kind == "infiniband"]
-    adapters = rdma or [one for one in devices if one.kind == "net"]
-    nics = {one.name: one.numa for one in adapters}
+    nics = _nics(found.get("nics", ""), numa)
     named = dict.fromkeys(name for place in paths.places for name, _ in place.nics)
     return NodeTopology(
         host=host,
         gpu_model=", ".join(dict.fromkeys(gpu.name for gpu in gpus)),
         numa=numa,
-        gpus=tuple(_place(places.get(gpu.index), gpu, devices, adapters) for gpu in gpus),
+        gpus=tuple(places.get(gpu.index, GpuPlace(gpu=gpu.index)) for gpu in gpus),
         nics=tuple(Nic(name=printable(name), numa=nics.get(name)) for name in named or nics),
         links=paths.links,
     )
 
 
-def _place(
-    said: GpuPlace | None, gpu: Gpu, devices: Sequence[PciDevice], adapters: Sequence[PciDevice]
-) -> GpuPlace:
-    place = said or GpuPlace(gpu=gpu.index)
-    own = next((one for one in devices if one.kind == "gpu" and one.name == gpu.bus), None)
-    if own is None:
-        return place
-    nics = place.nics or tuple((nic.name, distance(own, nic)) for nic in adapters)
-    numa = own.numa if place.numa is None else place.numa
-    return msgspec.structs.replace(place, nics=nics, numa=numa)
-
-
-_DEVICES = "/sys/devices/"
 _NODE = re.compile(r"\A/sys/devices/system/node/node([0-9]{1,6})/cpulist:([-,0-9]{0,4000})\Z")
-_ROOT_BUS = re.compile(
-    r"\A/sys/devices/(pci[0-9a-f:]{1,16})/pci_bus/[^/]{1,16}/cpulistaffinity:([-,0-9]{0,4000})\Z"
-)
-
-
-class PciDevice(NamedTuple):
-    """A device: its class in /sys (`infiniband`, `net`, `gpu`), its folders from the root on."""
-
-    kind: str
-    name: str
-    numa: int | None
-    path: tuple[str, ...]
+_NIC = re.compile(r"\A/sys/class/(infiniband|net)/([^/]{1,64})/device/numa_node:(-?[0-9]{1,6})\Z")
 
 
 def numa_nodes(cpus: str, sockets: str = "") -> tuple[NumaNode, ...]:
@@ -262,46 +222,12 @@ def numa_nodes(cpus: str, sockets: str = "") -> tuple[NumaNode, ...]:
     )
 
 
-def pci_devices(paths: str, roots: str, numa: Sequence[NumaNode]) -> tuple[PciDevice, ...]:
-    """Read the folders of adapters, and the class files of GPUs; what is not on PCI is left out.
+def _nics(text: str, numa: Sequence[NumaNode]) -> dict[str, int | None]:
+    """Return the NUMA node of each RDMA adapter or, if there is none, of each network interface.
 
-    `roots` are lines `/sys/devices/ROOT/pci_bus/.../cpulistaffinity:CPUS`: the nearest cores.
+    The firmware need not name it: -1, which is the only node of a machine that has one.
     """
-    near = {match[1]: match[2] for line in roots.splitlines() if (match := _ROOT_BUS.search(line))}
-    found = []
-    for line in paths.splitlines():
-        *folders, kind, name = line.strip().removeprefix(_DEVICES).split("/")
-        parts = tuple(part for part in (*folders, kind) if _is_pci(part))
-        gpu = name == "class" and _is_pci(kind)
-        if line.startswith(_DEVICES) and parts and (gpu or kind in ("infiniband", "net")):
-            kind, name = ("gpu", kind) if gpu else (kind, name)
-            node = _node_of(near.get(parts[0], ""), numa)
-            found.append(PciDevice(kind=kind, name=name, numa=node, path=parts))
-    return tuple(found)
-
-
-def _node_of(cpus: str, numa: Sequence[NumaNode]) -> int | None:
-    """Return the NUMA node with these cores; the kernel lists all if the firmware names none."""
-    wanted = set(cpu_numbers(cpus))
-    nodes = (one.number for one in numa if wanted and wanted <= set(cpu_numbers(one.cpus)))
-    return next(nodes, None)
-
-
-def distance(first: PciDevice, second: PciDevice) -> str:
-    """Return the path between two devices as a key of `DISTANCES`, by the rule of NCCL.
-
-    The rule compares their folders (nccl v2.4.8, `pciPathDistance`): another root is NODE or SYS,
-    the same root PHB, the same switch PIX, a switch above PXB.
-    """
-    same = [one == other for one, other in zip(first.path, second.path, strict=False)]
-    common = [*same, False].index(False)
-    if common == 0:
-        return "NODE" if first.numa is not None and first.numa == second.numa else "SYS"
-    if common == 1:
-        return "PHB"
-    return "PIX" if common >= max(len(first.path), len(second.path)) - 2 else "PXB"
-
-
-def _is_pci(part: str) -> bool:
-    """Whether a folder is a root or a PCI address, not what a driver adds (`virtio2`)."""
-    return part.startswith("pci") or part.count(":") == 2
+    found = [match for line in text.splitlines() if (match := _NIC.match(line))]
+    rdma = [match for match in found if match[1] == "infiniband"]
+    only = numa[0].number if len(numa) == 1 else None
+    return {match[2]: only if match[3] == "-1" else int(match[3]) for match in rdma or found}

@@ -108,13 +108,6 @@ def test_a_route_has_the_most_gpus_of_its_destinations() -> None:
     assert limit() is None
 
 
-def test_the_version_is_that_of_the_server(tmp_path: Path) -> None:
-    pbs = read_pbs(answer)
-    text, _ = drafted(tmp_path, pbs)
-    assert pbs.version == "2022.1.5"
-    assert "pbsnodes -a of pbs1.example, PBS 2022.1.5" in text
-
-
 def test_what_pbs_does_not_say_is_a_question(tmp_path: Path) -> None:
     text, site = drafted(tmp_path, read_pbs(answer))
     assert site.account.required is False

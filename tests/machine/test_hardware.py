@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
-from hpc_train.machine.hardware import Link, gpu_order, guess, usable
+from hpc_train.machine.hardware import Link, gpu_order, guess
 from hpc_train.machine.read_hardware import disks, links, read_hardware
 from hpc_train.machine.read_topology import nvidia_topology, rocm_gpus, rocm_topology
 from hpc_train.plans.node_topology import nearest_nics
@@ -48,7 +47,7 @@ def test_a_dgx_and_its_adapters() -> None:
 
 def test_a_table_with_a_legend_of_nics_and_memory_nodes() -> None:
     found = nvidia_topology(fixture("gh200.topology")).places
-    assert [(one.gpu, one.numa, one.first_cpu) for one in found] == [
+    assert [(one.gpu, one.numa, int(one.cpus.partition("-")[0])) for one in found] == [
         (0, 0, 0),
         (1, 1, 72),
         (2, 2, 144),
@@ -66,9 +65,8 @@ def test_rocm_says_the_names_and_the_places_of_gpus() -> None:
     text = fixture("mi250x.rocm")
     assert [one.numa for one in rocm_topology(text).places] == [3, 3, 1, 1, 0, 0, 2, 2]
     assert {one.name for one in rocm_gpus(text)} == {"AMD INSTINCT MI250X (MCM) OAM AC MBA"}
-    newer = '{"card1": {"Card Series": "AMD Instinct MI300X", "PCI Bus": "0000:C1:00.0"}}'
-    (gpu,) = rocm_gpus(newer)
-    assert (gpu.index, gpu.name, gpu.bus) == (1, "AMD Instinct MI300X", "0000:c1:00.0")
+    (gpu,) = rocm_gpus('{"card1": {"Card Series": "AMD Instinct MI300X"}}')
+    assert (gpu.index, gpu.name) == (1, "AMD Instinct MI300X")
 
 
 def test_slingshot_takes_all_its_interfaces() -> None:
@@ -84,22 +82,6 @@ def test_other_adapters(name: str, fabric: str) -> None:
     found = guess(read_hardware(output("ls6", ports=fixture(f"{name}.ports"))))
     assert found.fabric == fabric
     assert found.hcas == (("mlx5_0", "mlx5_1") if fabric == "roce" else ())
-
-
-def test_the_slowest_adapter_is_the_speed_that_all_have() -> None:
-    found = read_hardware(output("ls6", ports=fixture("roce.ports")))
-    speeds = (200, 100)
-    ports = tuple(
-        msgspec.structs.replace(port, gbps=gbps)
-        for port, gbps in zip(found.ports, speeds, strict=False)
-    )
-    assert guess(msgspec.structs.replace(found, ports=ports)).gbps == min(speeds)
-
-
-def test_virtual_interfaces_are_not_usable() -> None:
-    there = links("", "lo 772 unknown -1 1\neth0 1 up 10000 0\nveth0 1 up 10000 1\n")
-    found = msgspec.structs.replace(read_hardware(output("ls6")), links=tuple(there))
-    assert [one.name for one in usable(found)] == ["eth0"]
 
 
 def test_interfaces_from_sys_alone() -> None:
@@ -123,11 +105,6 @@ def test_a_link_without_a_carrier_is_not_up() -> None:
 def test_without_a_cable_a_link_has_no_speed(speed: str) -> None:
     (found,) = links("", f"eth0 1 up {speed} 0\n")
     assert found.mbps is None
-
-
-def test_a_machine_without_a_network_has_no_fabric() -> None:
-    found = guess(read_hardware(output("ls6")))
-    assert (found.fabric, found.interfaces) == (None, ())
 
 
 def test_only_disks_for_jobs_are_storage() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import SpecError
 from hpc_train.machine.probe_script import probe_script
 from hpc_train.machine.read_hardware import this_hardware
 
@@ -63,19 +62,12 @@ def test_this_machine() -> None:
 
 
 def test_the_script_is_sound() -> None:
-    done = subprocess.run(["bash", "-n"], input=probe_script("a.b:80"), text=True, check=False)
+    done = subprocess.run(["bash", "-n"], input=probe_script(), text=True, check=False)
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("reach", ["a b", "x;reboot", "$(id)", "host:port", "", "-x"])
-def test_a_host_that_is_none(reach: str) -> None:
-    with pytest.raises(SpecError, match="HOST:PORT"):
-        probe_script(reach)
-
-
-def test_no_host_is_contacted_unless_named() -> None:
+def test_no_host_is_contacted() -> None:
     assert "/dev/tcp" not in probe_script()
-    assert this_hardware("127.0.0.1:1").reached is False
 
 
 def test_doctor_without_slurm_gpus_and_torch(empty: Path, tmp_path: Path) -> None:
@@ -121,7 +113,7 @@ def test_site_init_with_a_slurm_that_talks_nonsense(empty: Path, tmp_path: Path)
     assert "unknown format" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["a b"], ["x", "-o", "y.yaml"], ["x", "--reach", "h"]])
+@pytest.mark.parametrize("words", [["a b"], ["x", "-o", "y.yaml"]])
 def test_site_init_refuses(words: list[str], tmp_path: Path) -> None:
     done = hpctrain("site", "init", *words, cwd=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
@@ -167,9 +159,3 @@ def test_the_gpus_of_a_driver_are_in_the_topology(empty: Path, tmp_path: Path) -
     done = hpctrain("doctor", "--topology", cwd=tmp_path, PATH=str(empty))
     assert "2 x X1" in done.stdout
     assert "  all pairs of GPUs: NV4" in done.stdout
-
-
-def test_a_topology_contacts_no_host(tmp_path: Path) -> None:
-    done = hpctrain("doctor", "--topology", "--reach", "a", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--reach is not for --topology" in done.stderr

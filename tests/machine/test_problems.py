@@ -63,7 +63,6 @@ def test_a_good_machine_needs_no_advice() -> None:
             "no interface to other machines is up",
         ),
         ({"software": Software(torch=CPU_TORCH)}, "error", "built for CPUs only"),
-        ({"reached": False}, "info", "not reachable"),
     ],
 )
 def test_each_fault_is_named_once(change: dict[str, Any], severity: str, words: str) -> None:

@@ -5,7 +5,6 @@ Sources of the facts, each as its tools printed it:
 - dgx_h100: github.com/sgl-project/sglang issue 16771, github.com/vllm-project/vllm issue 6746
 - mi250x: links github.com/vllm-project/vllm issue 16840, cores github.com/openmm/openmm issue 3940,
   NUMA nodes of the GPUs docs.lumi-supercomputer.eu, "Distribution and binding"
-- distances of /sys: github.com/NVIDIA/nccl v2.4.8, src/graph/topo.cc, pciPathDistance
 """
 
 from __future__ import annotations
@@ -15,35 +14,11 @@ import json
 import pytest
 
 from hpc_train.machine.read_hardware import read_hardware
-from hpc_train.machine.read_topology import (
-    distance,
-    numa_nodes,
-    nvidia_topology,
-    pci_devices,
-    rocm_topology,
-)
+from hpc_train.machine.read_topology import nvidia_topology, rocm_topology
 from hpc_train.plans.node_topology import NodeTopology, nearest_nics
 from tests.machine.machines import fixture, output
 
-# A switch with two GPUs and an adapter, one behind a further switch, one beside, one elsewhere.
-PCI = """\
-/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:1b:00.0/class
-/sys/devices/pci0000:97/0000:97:01.0/0000:98:00.0/0000:99:00.0/0000:9d:00.0/class
-/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:18:00.0/infiniband/mlx5_0
-/sys/devices/pci0000:15/0000:15:01.0/0000:19:00.0/0000:1a:00.0/0000:1c:00.0/infiniband/mlx5_1
-/sys/devices/pci0000:15/0000:15:02.0/0000:1d:00.0/infiniband/mlx5_2
-/sys/devices/pci0000:26/0000:26:01.0/0000:27:00.0/infiniband/mlx5_3
-/sys/devices/pci0000:a7/0000:a7:01.0/0000:a8:00.0/infiniband/mlx5_4
-/sys/devices/pci0000:00/0000:00:03.0/virtio2/net/eth0
-/sys/devices/virtual/net/lo
-"""
-CORES = {"15": "0-3", "97": "4-7", "26": "0-3", "a7": "4-7", "00": "0-7"}
-ROOTS = "".join(
-    f"/sys/devices/pci0000:{bus}/pci_bus/0000:{bus}/cpulistaffinity:{cpus}\n"
-    for bus, cpus in CORES.items()
-)
 NODE = "/sys/devices/system/node/node{}/cpulist:{}\n"
-TWO = NODE.format(0, "0-3") + NODE.format(1, "4-7")
 
 
 def topology(shape: str, **more: str) -> NodeTopology:
@@ -73,13 +48,6 @@ def test_a_dgx_h100() -> None:
     assert [(node.number, node.socket) for node in found.numa] == [(0, 0), (1, 1)]
     assert found.gpus[4].cpus == "56-111,168-223"
     assert found.gpu_model == "NVIDIA H100 80GB HBM3"
-
-
-def test_a_dgx_a100_has_its_gpus_beside_four_of_its_numa_nodes() -> None:
-    found = topology("dgx_a100")
-    assert [place.gpu for place in found.in_order()] == [2, 3, 0, 1, 6, 7, 4, 5]
-    assert [node.cpus for node in found.numa][3] == "48-63,176-191"
-    assert [place.numa for place in found.gpus] == [3, 3, 1, 1, 7, 7, 5, 5]
 
 
 def test_the_links_of_a_frontier_node() -> None:
@@ -116,40 +84,13 @@ def test_a_matrix_that_is_cut_off() -> None:
     assert nvidia_topology("No devices were found\n").places == ()
 
 
-def test_distances_in_sys() -> None:
-    devices = {one.name: one for one in pci_devices(PCI, ROOTS, numa_nodes(TWO))}
-    gpu = devices["0000:1b:00.0"]
-    found = {name: distance(gpu, one) for name, one in devices.items() if one.kind == "infiniband"}
-    expected = {
-        "mlx5_0": "PIX",
-        "mlx5_1": "PXB",
-        "mlx5_2": "PHB",
-        "mlx5_3": "NODE",
-        "mlx5_4": "SYS",
-    }
-    assert found == expected
-    assert {distance(devices[name], gpu): name for name in expected} == {
-        level: name for name, level in expected.items()
-    }
-    assert devices["eth0"].path == ("pci0000:00", "0000:00:03.0")
-    assert (devices["eth0"].numa, "lo" in devices) == (None, False)
+NIC = "/sys/class/{}/{}/device/numa_node:{}\n"
 
 
-def test_sys_says_what_the_tool_of_the_gpus_does_not() -> None:
-    gpus = "index, name, pci.bus_id\n0, X, 00000000:1B:00.0\n1, X, 00000000:9D:00.0\n"
-    found = topology(
-        "dgx_h100", nvidia=gpus, nvidia_topology="", pci=PCI, pci_roots=ROOTS, numa=TWO
-    )
-    assert [place.numa for place in found.gpus] == [0, 1]
-    assert [nearest_nics(place) for place in found.gpus] == [("mlx5_0",), ("mlx5_4",)]
-    assert [(nic.name, nic.numa) for nic in found.nics][3:] == [("mlx5_3", 0), ("mlx5_4", 1)]
-
-
-def test_amd_gpus_and_the_interfaces_of_slingshot() -> None:
-    root = "/sys/devices/pci0000:c0/0000:c0:01.1/0000:c1:00.0"
-    pci = f"{root}/0000:c2:01.0/0000:c5:00.0/net/hsn0\n{root}/0000:c2:00.0/0000:c9:00.0/class\n"
-    cards = json.loads(fixture("mi250x.rocm").splitlines()[1])
-    cards["card0"]["PCI Bus"] = "0000:C9:00.0"
-    found = topology("mi250x", pci=pci, rocm=json.dumps(cards))
-    assert found.gpus[0].nics == (("hsn0", "PIX"),)
-    assert found.gpus[1].nics == ()
+def test_the_numa_nodes_of_adapters() -> None:
+    pairs = (("infiniband", "mlx5_0", 1), ("net", "eth0", 0), ("infiniband", "mlx5_1", -1))
+    numa = NODE.format(0, "0-3") + NODE.format(1, "4-7")
+    found = topology("mi250x", nics="".join(NIC.format(*one) for one in pairs), numa=numa)
+    assert [(nic.name, nic.numa) for nic in found.nics] == [("mlx5_0", 1), ("mlx5_1", None)]
+    alone = topology("mi250x", nics=NIC.format("net", "eth0", -1), numa=NODE.format(0, "0-7"))
+    assert [(nic.name, nic.numa) for nic in alone.nics] == [("eth0", 0)]

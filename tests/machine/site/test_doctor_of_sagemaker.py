@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hpc_train.base.errors import HpcTrainError
 from hpc_train.cli.group import cli
 from tests.servers.sagemaker import BUCKET, PROFILE, TrainingService, serving
 
@@ -47,16 +46,3 @@ def test_doctor_examines_shell_and_profile(
         "bucket": BUCKET,
         "role": "lab",
     }
-
-
-def test_without_a_scheduler_init_says_what_it_looked_for(
-    profiles: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(profiles))
-    for name in ("SLURM_CONF", "SLURM_CLUSTER_NAME"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(
-        HpcTrainError, match=r"neither Slurm \(scontrol\) nor PBS \(qstat\)"
-    ) as error:
-        run("site", "init")
-    assert "site init --hosts a,b" in error.value.hint
