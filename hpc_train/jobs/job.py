@@ -108,10 +108,7 @@ class TrainerOptions(Value, frozen=True, kw_only=True):
     ] = None
     data: Annotated[
         str | None,
-        Meta(
-            description="digits, synthetic, synthetic-imagenet, docs or a path."
-            " Default: by the model."
-        ),
+        Meta(description="digits, synthetic, synthetic-imagenet or a path. Default: by the model."),
     ] = None
     workers: Annotated[
         _Workers | None, Meta(description="Processes that read data for each rank; default: 0.")

@@ -21,7 +21,6 @@ import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,9 +81,9 @@ def save(
     Raises:
         CheckpointError: it cannot be written; the earlier ones remain.
     """
-    folder = _next_folder(step, keep)
-    _write(folder, _together(folder.final, lambda: _state(model, optimizer, own)))
-    return folder.final
+    final = _next_folder(step)
+    _write(final, keep, _together(final, lambda: _state(model, optimizer, own)))
+    return final
 
 
 def async_save(
@@ -106,17 +105,15 @@ def async_save(
     # The ranks of MPI cannot have a second group: they have no store to make it with.
     if distributed.is_initialized() and "mpi" in distributed.get_backend():
         return save(step, model, optimizer, own, keep=keep)
-    folder = _next_folder(step, keep)
-    state = _together(folder.final, lambda: _copied(_state(model, optimizer, own)))
-    _background.start(folder, state)
-    return folder.final
+    final = _next_folder(step)
+    _background.start(final, keep, _together(final, lambda: _copied(_state(model, optimizer, own))))
+    return final
 
 
-def _next_folder(step: int, keep: int) -> CheckpointFolder:
+def _next_folder(step: int) -> Path:
     """Return the folder of a checkpoint, when the one before is written."""
     _background.wait()
-    final = checkpoints_folder() / f"{DONE}{step:010d}"
-    return CheckpointFolder(final=final, step=step, keep=keep)
+    return checkpoints_folder() / f"{DONE}{step:010d}"
 
 
 def finish() -> None:
@@ -312,29 +309,16 @@ def _rank_values(own: Mapping[str, Any] | None) -> State:
     return {**generators, "own": pickle.dumps(dict(own or {}))}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointFolder:
-    """Where the state after `step` steps goes; the last `keep` checkpoints remain."""
-
-    final: Path
-    step: int
-    keep: int
-
-    @property
-    def new(self) -> Path:
-        """Its name while it is written."""
-        return self.final.with_name(self.final.name + NEW)
-
-
-def _write(folder: CheckpointFolder, state: State, group: ProcessGroup | None = None) -> None:
+def _write(final: Path, keep: int, state: State, group: ProcessGroup | None = None) -> None:
     """Write the state of this rank; every rank of the group must call it.
 
     Raises:
         CheckpointError: it cannot be written; the earlier ones remain.
     """
-    _together(folder.final, lambda: _empty(folder.new), group)
-    _together(folder.final, lambda: _write_files(folder.new, state, group), group)
-    _together(folder.final, lambda: _publish(folder), group)
+    new = final.with_name(final.name + NEW)
+    _together(final, lambda: _empty(new), group)
+    _together(final, lambda: _write_files(new, state, group), group)
+    _together(final, lambda: _publish(new, final, keep), group)
 
 
 def _together(final: Path, action: Callable[[], T], group: ProcessGroup | None = None) -> T:
@@ -361,7 +345,7 @@ class BackgroundWrite:
         self._failure: CheckpointError | None = None
         self._groups: dict[ProcessGroup | None, ProcessGroup | None] = {}
 
-    def start(self, folder: CheckpointFolder, state: State) -> None:
+    def start(self, final: Path, keep: int, state: State) -> None:
         """Write a state that nothing changes any more; every rank must call it."""
         self.wait()
         world = distributed.group.WORLD if distributed.is_initialized() else None
@@ -369,7 +353,7 @@ class BackgroundWrite:
             self._groups = {world: world and distributed.new_group(backend="gloo")}
         # An interpreter that ends after an error does not wait for ranks that have ended.
         self._thread = threading.Thread(
-            target=self._run, args=(folder, state, self._groups[world]), daemon=True
+            target=self._run, args=(final, keep, state, self._groups[world]), daemon=True
         )
         self._thread.start()
 
@@ -390,14 +374,14 @@ class BackgroundWrite:
         if failure is not None:
             raise failure
 
-    def _run(self, folder: CheckpointFolder, state: State, group: ProcessGroup | None) -> None:
+    def _run(self, final: Path, keep: int, state: State, group: ProcessGroup | None) -> None:
         self._failure = None
         try:
-            _write(folder, state, group)
+            _write(final, keep, state, group)
         except CheckpointError as error:
             self._failure = error
         except RuntimeError as error:  # a rank has ended
-            self._failure = CheckpointError(f"{folder.final}: not written: {_cause(error)}")
+            self._failure = CheckpointError(f"{final}: not written: {_cause(error)}")
         if self._failure is not None and rank_and_count()[0] == 0:
             write_line(f"no checkpoint: {self._failure}")
 
@@ -442,22 +426,21 @@ def ignore_warning_of_one_process() -> None:
     warnings.filterwarnings("ignore", message="torch.distributed is disabled")
 
 
-def _publish(folder: CheckpointFolder) -> None:
+def _publish(new: Path, final: Path, keep: int) -> None:
     """Give a whole checkpoint its name, note its step, and remove the older ones."""
     if rank_and_count()[0] != 0:
         return
-    final = folder.final
-    _sync(folder.new)
+    _sync(new)
     # The one of this step, if there is one, is put aside: `resume` finds it there.
     if final.exists():
         before = final.with_name(final.name + BEFORE)
         shutil.rmtree(before, ignore_errors=True)
         final.rename(before)
-    folder.new.rename(final)
-    write_atomic(final.with_name("step"), f"{folder.step}\n".encode())
+    new.rename(final)
+    write_atomic(final.with_name("step"), f"{int(final.name.removeprefix(DONE))}\n".encode())
     _sync(final.parent)
     _remove_unfinished(final.parent)
-    for old in sorted(_whole(final.parent), reverse=True)[folder.keep :]:
+    for old in sorted(_whole(final.parent), reverse=True)[keep:]:
         shutil.rmtree(old, ignore_errors=True)
 
 

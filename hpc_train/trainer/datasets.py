@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hpc_train.base.data_folders import page_text, page_titles
-from hpc_train.base.errors import HpcTrainError
 from hpc_train.trainer import WorkloadError
 
-DOCS = "docs"
 SYNTHETIC_SAMPLES = 4608
 TEST_SHARE = 9  # one sample of nine
 _SUCCESSORS = 4
@@ -51,7 +46,7 @@ class Tokens:
 
 
 def load_text(name: str, length: int) -> tuple[Tokens, Tokens]:
-    """Return the training set and the test set of a file, of `docs`, or of `synthetic` text.
+    """Return the training set and the test set of a file, or of `synthetic` text.
 
     Raises:
         WorkloadError: the file cannot be read or is too short.
@@ -73,25 +68,12 @@ def check_text(name: str) -> None:
     Raises:
         WorkloadError: it is no file.
     """
-    if name not in ("synthetic", DOCS) and not Path(name).is_file():
-        raise WorkloadError(
-            f"--data {name}: a GPT needs text; use synthetic, {DOCS} or the path of a file"
-        )
+    if name != "synthetic" and not Path(name).is_file():
+        raise WorkloadError(f"--data {name}: a GPT needs text; use synthetic or the path of a file")
 
 
 def _content(name: str, length: int) -> Tensor:
-    if name == "synthetic":
-        return _synthetic_text(length)
-    return _documentation() if name == DOCS else _bytes_of(Path(name))
-
-
-def _documentation() -> Tensor:
-    """Return the pages of this package's documentation, half a million bytes of English."""
-    try:
-        text = "".join(page_text(name) for name in page_titles())
-    except HpcTrainError as error:
-        raise WorkloadError(f"--data {DOCS}: {error}") from error
-    return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+    return _synthetic_text(length) if name == "synthetic" else _bytes_of(Path(name))
 
 
 def _bytes_of(file: Path) -> Tensor:
@@ -114,14 +96,10 @@ def _synthetic_text(length: int) -> Tensor:
 
 
 Pair = tuple[Tensor, Tensor]
-Bytes = npt.NDArray[np.uint8]
-Labels = npt.NDArray[np.int64]
 DIGITS_TEST = 360
 SYNTHETIC_TRAIN, SYNTHETIC_TEST = 4096, 512
 SYNTHETIC_IMAGENET = "synthetic-imagenet"
-FOLDER = "cifar-10-batches-py"
-TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
-TEST = ("test_batch",)
+IMAGES = ("digits", "synthetic", SYNTHETIC_IMAGENET)
 
 
 class TrainingData(Protocol):
@@ -175,22 +153,38 @@ class Images:
         """Return images in -0.5..0.5, and labels."""
         return prepare_images(pair, self.white, device, dtype)
 
+    def halves(self, test: int) -> tuple[Images, Images]:
+        """Return all but the first `test` images, and those."""
+        train, tested = (
+            replace(self, images=self.images[part], labels=self.labels[part])
+            for part in (slice(test, None), slice(test))
+        )
+        return train, tested
+
+
+def check_images(name: str) -> None:
+    """Check that there is such a set of images.
+
+    Raises:
+        WorkloadError: there is none.
+    """
+    if name not in IMAGES:
+        raise WorkloadError(f"--data {name}: no set of images; use {', '.join(IMAGES)}")
+
 
 def load_data(name: str) -> tuple[TrainingData, TrainingData]:
     """Return the training set and the test set: the same on every rank and for every seed.
 
     Raises:
-        WorkloadError: the folder does not contain CIFAR-10, or scikit-learn is not installed.
+        WorkloadError: there is no such data set, or scikit-learn is not installed.
     """
     if name == "digits":
         return _digits()
     if name == "synthetic":
         return _synthetic()
-    if name == SYNTHETIC_IMAGENET:
-        test = SyntheticImages(first=0, count=_IMAGENET_TEST)
-        return SyntheticImages(first=_IMAGENET_TEST, count=_IMAGENET_TRAIN), test
-    images, labels, test_images, test_labels = read_cifar(Path(name))
-    return _images(images, labels, 255.0), _images(test_images, test_labels, 255.0)
+    check_images(name)
+    test = SyntheticImages(first=0, count=_IMAGENET_TEST)
+    return SyntheticImages(first=_IMAGENET_TEST, count=_IMAGENET_TRAIN), test
 
 
 def _digits() -> tuple[Images, Images]:
@@ -198,7 +192,7 @@ def _digits() -> tuple[Images, Images]:
     rows = np.loadtxt(_digits_file(), delimiter=",", dtype=np.uint8)
     rows = rows[np.random.RandomState(0).permutation(len(rows))]
     images = rows[:, :-1].reshape(-1, 1, 8, 8)
-    return _split(images, rows[:, -1].astype(np.int64), 16.0, DIGITS_TEST)
+    return _images(images, rows[:, -1].astype(np.int64), 16.0).halves(DIGITS_TEST)
 
 
 def _digits_file() -> Path:
@@ -214,70 +208,12 @@ def _synthetic() -> tuple[Images, Images]:
     labels = random.randint(0, 10, SYNTHETIC_TRAIN + SYNTHETIC_TEST)
     patterns = random.randint(64, 192, (10, 3, 32, 32))
     images = patterns[labels] + random.randint(-64, 64, (len(labels), 3, 32, 32))
-    return _split(images.astype(np.uint8), labels.astype(np.int64), 255.0, SYNTHETIC_TEST)
-
-
-def _split(images: Any, labels: Any, white: float, test: int) -> tuple[Images, Images]:
-    return (
-        _images(images[test:], labels[test:], white),
-        _images(images[:test], labels[:test], white),
-    )
+    whole = _images(images.astype(np.uint8), labels.astype(np.int64), 255.0)
+    return whole.halves(SYNTHETIC_TEST)
 
 
 def _images(images: Any, labels: Any, white: float) -> Images:
     return Images(images=torch.from_numpy(images), labels=torch.from_numpy(labels), white=white)
-
-
-def check_cifar(path: Path) -> None:
-    """Check that `path` contains the six files of CIFAR-10.
-
-    Raises:
-        WorkloadError: a file is absent; the message names the first one.
-    """
-    for name in TRAIN + TEST:
-        file = path / FOLDER / name
-        if not file.is_file():
-            raise WorkloadError(
-                f"--data {path}: {file} does not exist; "
-                f"use digits, synthetic or a folder that contains {FOLDER}"
-            )
-
-
-def read_cifar(path: Path) -> tuple[Bytes, Labels, Bytes, Labels]:
-    """Return training images (n, 3, 32, 32) and labels (n,), then those of the test set.
-
-    Raises:
-        WorkloadError: a file is absent, is not a batch of CIFAR-10, or calls other functions.
-    """
-    check_cifar(path)
-    return *_read(path, TRAIN), *_read(path, TEST)
-
-
-def _read(path: Path, names: tuple[str, ...]) -> tuple[Bytes, Labels]:
-    parts = [_read_file(path / FOLDER / name) for name in names]
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-
-
-def _read_file(file: Path) -> tuple[Bytes, Labels]:
-    try:
-        with file.open("rb") as stream:
-            content = _ArraysOnly(stream, encoding="bytes").load()
-        images = np.asarray(content[b"data"], dtype=np.uint8).reshape(-1, 3, 32, 32)
-        labels = np.asarray(content[b"labels"], dtype=np.int64).reshape(len(images))
-    except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError) as error:
-        raise WorkloadError(f"{file}: not a CIFAR-10 batch ({error})") from error
-    return images, labels
-
-
-class _ArraysOnly(pickle.Unpickler):
-    """An unpickler that allows only the functions that create arrays."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        allowed = {"_reconstruct", "ndarray", "dtype", "_frombuffer"}
-        known = module.split(".")[0] == "numpy" and name in allowed
-        if not known and (module, name) != ("_codecs", "encode"):
-            raise pickle.UnpicklingError(f"it calls {module}.{name}")
-        return super().find_class(module, name)
 
 
 CLASSES, CHANNELS, SIZE = 1000, 3, 224

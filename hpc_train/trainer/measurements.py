@@ -148,8 +148,13 @@ def peak_bytes(device: torch.device) -> int:
 
 def sent_bytes() -> int:
     """Return the bytes that the interfaces of this network namespace sent, headers included."""
-    lines = INTERFACES.read_text(encoding="ascii").splitlines()[2:]
-    return sum(int(line.partition(":")[2].split()[_SENT]) for line in lines)
+    return sum(interface_bytes().values())
+
+
+def interface_bytes() -> dict[str, int]:
+    """Return the bytes that each interface of this network namespace sent, headers included."""
+    rows = (line.partition(":") for line in INTERFACES.read_text(encoding="ascii").splitlines()[2:])
+    return {name.strip(): int(numbers.split()[_SENT]) for name, _, numbers in rows}
 
 
 def tensor_bytes() -> int:

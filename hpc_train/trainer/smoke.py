@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -17,20 +17,18 @@ from torch import distributed
 
 from hpc_train.trainer import WorkloadError
 from hpc_train.trainer.emit import emit
+from hpc_train.trainer.measurements import interface_bytes
 from hpc_train.trainer.process_group import RankGroup, joined, of_ranks
 from hpc_train.trainer.spawn_ranks import exit_code_of, leave, run_ranks
 
 MEBIBYTE = 1024**2
 SIZES = {"cuda": 256 * MEBIBYTE, "cpu": 16 * MEBIBYTE}
 WARMUP, TIMED = 2, 5
-# Of this process's network namespace, which may differ from that of /sys.
-INTERFACES = Path("/proc/net/dev")
 ADAPTERS = Path("/sys/class/infiniband")
 # Bytes; a smaller number is background traffic.
 NOISE = 1_000_000
 # InfiniBand counts words of four bytes.
 _WORD = 4
-_SENT = 8
 
 
 def main() -> int:
@@ -104,20 +102,11 @@ def _reduce(group: RankGroup, size: int) -> float:
 
 def sent_bytes() -> dict[str, int]:
     """Return the bytes sent so far, by interface and by InfiniBand adapter."""
-    counters = dict(_interfaces(INTERFACES.read_text(encoding="ascii", errors="replace")))
+    counters = interface_bytes()
     for path in ADAPTERS.glob("*/ports/*/counters/port_xmit_data"):
         adapter = path.parts[len(ADAPTERS.parts)]
         counters[adapter] = counters.get(adapter, 0) + _WORD * _number(path)
     return counters
-
-
-def _interfaces(table: str) -> Iterator[tuple[str, int]]:
-    """Yield each name and its bytes sent, the ninth number after the name."""
-    for line in table.splitlines():
-        name, colon, numbers = line.partition(":")
-        words = numbers.split()
-        if colon and len(words) > _SENT and words[_SENT].isdigit():
-            yield name.strip(), int(words[_SENT])
 
 
 def busiest(before: Mapping[str, int], after: Mapping[str, int]) -> str:

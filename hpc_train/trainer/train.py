@@ -267,21 +267,18 @@ def batch_of(options: Options, request: TrainingRequest) -> BatchSize:
 
 
 def _check_data(options: Options) -> None:
-    if options.data == "synthetic":
-        return
     if options.data == "digits" and options.model == "resnet50":
         raise WorkloadError(
-            "--data digits: images of 8 x 8 are too small for resnet50; use synthetic, "
-            "synthetic-imagenet or a folder of CIFAR-10"
+            "--data digits: images of 8 x 8 are too small for resnet50; use synthetic "
+            "or synthetic-imagenet"
         )
-    if options.model in GPT_SHAPES:
-        from hpc_train.trainer.datasets import check_text
+    text = options.model in GPT_SHAPES
+    # The process that starts the ranks needs torch for no other reason.
+    if options.data != "synthetic" and (text or options.data not in IMAGES):
+        from hpc_train.trainer import datasets
 
-        check_text(options.data)
-    elif options.data not in IMAGES:
-        from hpc_train.trainer.datasets import check_cifar
-
-        check_cifar(Path(options.data))
+        check = datasets.check_text if text else datasets.check_images
+        check(options.data)
 
 
 def _expected_device(options: Options) -> str:

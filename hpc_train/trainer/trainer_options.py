@@ -83,9 +83,8 @@ class Options:
 
     data: str = _option(
         None,
-        "PATH: a folder that contains CIFAR-10's cifar-10-batches-py, for a GPT a file of text or "
-        "docs, the pages of this package's documentation (default: digits, for a GPT synthetic, "
-        "for ResNet-50 synthetic-imagenet)",
+        "PATH: a file of text for a GPT (default: digits, for a GPT synthetic, for ResNet-50 "
+        "synthetic-imagenet)",
         metavar="digits|synthetic|synthetic-imagenet|PATH",
     )
     workers: int = _option(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
@@ -173,7 +173,7 @@ class Trainer:
     def _loader(self, model: ParallelModel) -> Loader:
         options, part = self.options, (model.data_rank, self.request.data_size)
         order = Order(len(self.train_set), self.batch.size, part, options.seed)
-        place = Place(self.group.device, parameter_type(options.precision))
+        place = self.group.device, parameter_type(options.precision)
         return Loader(self.train_set, order, place, options.workers)
 
     def _epochs(self, model: ParallelModel) -> float:
@@ -327,17 +327,19 @@ class Order:
         return len(self.batches) - self.first
 
 
-class Place(NamedTuple):
-    """Where batches go, and the type of images there."""
-
-    device: torch.device
-    dtype: torch.dtype
-
-
 class Loader:
-    """Reads the batches of one rank; on CUDA into pinned memory, copied while the GPU computes."""
+    """Reads the batches of one rank; on CUDA into pinned memory, copied while the GPU computes.
 
-    def __init__(self, data: TrainingData, order: Order, place: Place, workers: int) -> None:
+    `place` is the device that they go to, and the type of images there.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        order: Order,
+        place: tuple[torch.device, torch.dtype],
+        workers: int,
+    ) -> None:
         self.data, self.order, self.place = data, order, place
         self.batches: DataLoader[Pair] = DataLoader(
             cast("Any", data),
@@ -347,7 +349,7 @@ class Loader:
             prefetch_factor=_PREFETCHED if workers else None,
             persistent_workers=workers > 0,
             worker_init_fn=keep_worker,
-            pin_memory=place.device.type == "cuda",
+            pin_memory=place[0].type == "cuda",
         )
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pair]:

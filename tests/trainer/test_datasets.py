@@ -1,19 +1,14 @@
 from __future__ import annotations
 
-import pickle
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from hpc_train.trainer import WorkloadError  # noqa: E402
-from hpc_train.trainer.datasets import FOLDER, TEST, TRAIN, Images, load_data, read_cifar  # noqa: E402
+from hpc_train.trainer.datasets import Images, load_data  # noqa: E402
 from hpc_train.trainer.process_group import launcher_of  # noqa: E402
-from hpc_train.trainer.training_loop import Loader, Order, Place  # noqa: E402
+from hpc_train.trainer.training_loop import Loader, Order  # noqa: E402
 
-CPU = Place(torch.device("cpu"), torch.float32)
+CPU = torch.device("cpu"), torch.float32
 
 
 def numbers(count: int) -> Images:
@@ -60,38 +55,6 @@ def test_digits_split_is_fixed_and_whole() -> None:
     assert (images.min().item(), images.max().item()) == (-0.5, 0.5)
     again, _ = load_data("digits")
     assert torch.equal(labels, again.__getitems__([0, 1])[1])
-
-
-def write_cifar(path: Path) -> None:
-    (path / FOLDER).mkdir()
-    for number, name in enumerate(TRAIN + TEST):
-        data = np.full((2, 3072), number, dtype=np.uint8)
-        content = {b"data": data, b"labels": [number, 9]}
-        (path / FOLDER / name).write_bytes(pickle.dumps(content, protocol=2))
-
-
-def test_cifar_files_in_order(tmp_path: Path) -> None:
-    write_cifar(tmp_path)
-    images, labels, test_images, test_labels = read_cifar(tmp_path)
-    assert images.shape == (10, 3, 32, 32)
-    assert images[::2, 0, 0, 0].tolist() == [0, 1, 2, 3, 4]
-    assert labels.tolist() == [0, 9, 1, 9, 2, 9, 3, 9, 4, 9]
-    assert (test_images.shape, test_labels.tolist()) == ((2, 3, 32, 32), [5, 9])
-
-
-@pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps({}), pickle.dumps(print)])
-def test_file_that_is_not_cifar(tmp_path: Path, content: bytes) -> None:
-    write_cifar(tmp_path)
-    (tmp_path / FOLDER / "data_batch_3").write_bytes(content)
-    with pytest.raises(WorkloadError, match="data_batch_3: not a CIFAR-10 batch"):
-        read_cifar(tmp_path)
-
-
-def test_missing_file_is_named(tmp_path: Path) -> None:
-    write_cifar(tmp_path)
-    (tmp_path / FOLDER / "test_batch").unlink()
-    with pytest.raises(WorkloadError, match="test_batch does not exist"):
-        load_data(str(tmp_path))
 
 
 @pytest.mark.parametrize(

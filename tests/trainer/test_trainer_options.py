@@ -42,7 +42,7 @@ def test_wrong_option_is_one_line_and_code_2(
     ("arguments", "extra", "words"),
     [
         (("--global-batch-size", "9"), {"WORLD_SIZE": 2}, "nearest: 8 or 10"),
-        ((*BATCH, "--data", "/nowhere"), {}, "/nowhere/cifar-10-batches-py/data_batch_1"),
+        ((*BATCH, "--data", "/nowhere"), {}, "--data /nowhere: no set of images"),
         (BATCH, {"LOCAL_WORLD_SIZE": "two"}, "LOCAL_WORLD_SIZE='two'"),
         (BATCH, {}, "MASTER_ADDR and MASTER_PORT"),
         ((*BATCH, "--model", "gpt-tiny", "--compile", "block"), {"PATH": "/"}, "a C++ compiler"),
