@@ -1,4 +1,4 @@
-"""Log reading: `collect`, `diagnose`, grep, ripgrep and a loop; read again; memory; ranks.
+"""Log reading: `collect` and `diagnose`; read again; memory; ranks.
 
 The log has four kinds of line: NCCL INFO, steps, epochs, errors. Goals: 1 GB in 3 s on one core,
 the second time in a tenth, 2,000 rank files of 500 KB in 3 s, less than 200 MB of memory.
@@ -12,11 +12,8 @@ import os
 import platform
 import random
 import re
-import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +28,6 @@ NOISE = (
     "2026-01-01 00:00:10,932 - root - INFO - step of the data loader took longer than expected",
     "",
 )
-PATTERN = "@hpct \\{|Worker [0-9]+ - Epoch"
 # What is timed runs in a process of its own: its memory is its own, and its imports do not count.
 COLLECT = """
 import json, resource, sys, time
@@ -66,12 +62,6 @@ transport_in(tally)
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps({"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu,
     "records": len(found.findings), "mib": used.ru_maxrss / 1024}))
-"""
-LOOP = """
-import re, sys
-pattern = re.compile(sys.argv[2])
-with open(sys.argv[1], encoding="utf-8", errors="replace") as log:
-    print(sum(pattern.search(line) is not None for line in log))
 """
 
 
@@ -135,30 +125,9 @@ def measured(script: list[str]) -> dict[str, float]:
     return found
 
 
-def seconds(command: list[str]) -> float:
-    started = time.perf_counter()
-    subprocess.run(command, env={**os.environ, "LC_ALL": "C"}, capture_output=True, check=True)
-    return time.perf_counter() - started
-
-
-def others(log: Path) -> dict[str, Callable[[], float]]:
-    """Return what reads the same log another way."""
-    found = {
-        "cat, piped to LC_ALL=C grep -cE": ["sh", "-c", f"cat {log} | grep -cE '{PATTERN}'"],
-        "rg -c": ["rg", "-c", PATTERN, str(log)],
-        "Python, line by line, one re": [sys.executable, "-c", LOOP, str(log), PATTERN],
-    }
-    return {
-        name: lambda command=command: seconds(command)  # type: ignore[misc]
-        for name, command in found.items()
-        if shutil.which(command[0])
-    }
-
-
 def rows(log: Path, folder: Path, rounds: int) -> list[tuple[str, str, str, str]]:
     """Measure everything in turns, so that other load hits all alike; keep the best."""
     size, kept = log.stat().st_size / 1e6, FOLDER / "kept.index"
-    times: dict[str, list[float]] = {}
     mine: list[dict[str, float]] = []
     single: list[dict[str, float]] = []
     diagnoses: list[dict[str, float]] = []
@@ -168,8 +137,6 @@ def rows(log: Path, folder: Path, rounds: int) -> list[tuple[str, str, str, str]
         single.append(ours(log, kept, form="events"))
         diagnoses.append(measured([DIAGNOSE, str(log)]))
         mine.append(ours(log, kept))
-        for name, measure in others(log).items():
-            times.setdefault(name, []).append(measure())
         kept.unlink(missing_ok=True)
         first.append(ours(log, kept, index=True))
         again.append(ours(log, kept, index=True))
@@ -183,11 +150,6 @@ def rows(log: Path, folder: Path, rounds: int) -> list[tuple[str, str, str, str]
         of_ours("diagnose, with NCCL", diagnoses, size),
         ("peak memory", f"{peak:.0f} MiB", "", "at most 200 MB"),
     ]
-    if "rg -c" not in times:
-        found.append(("rg -c", "not installed", "", ""))
-    for name, all_of in times.items():
-        rate = f"{size / min(all_of):.0f} MB/s"
-        found.append((name, f"{min(all_of):.2f} s", rate, f"collect / it {best / min(all_of):.2f}"))
     found.append(of_again(first, again))
     return [*found, of_ranks(folder, kept, rounds)]
 

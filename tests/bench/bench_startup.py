@@ -1,4 +1,4 @@
-"""Start-up: `hpctrain` and two peers, as ratios to `python -c pass` of the same round.
+"""Start-up: `hpctrain`, as ratios to `python -c pass` of the same round.
 
 Budgets: `--help` 4.5x, `render` 11x, `site list` over the shipped profiles 12x. The rounds are
 interleaved, so that a slow minute of the machine hits every command alike. Then, where strace is
@@ -15,11 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PEERS = ROOT / "build" / "bench" / "torchx"
 ROUNDS = 15
 CALL = re.compile(r"\b(?:stat|lstat|fstat|newfstatat|statx|open|openat)\(")
 # Arguments -> the most stat and open calls.
@@ -39,20 +37,6 @@ def hpctrain() -> Command:
     return [str(installed)] if installed.exists() else [sys.executable, "-m", "hpc_train"]
 
 
-def torchx() -> Command | None:
-    """Install torchx beside the benchmark's other files; None, with a line why, if it fails."""
-    program = PEERS / "bin" / "torchx"
-    if not program.exists():
-        print("installing torchx into", PEERS.relative_to(ROOT))
-        venv.create(PEERS, with_pip=True)
-        pip = [str(PEERS / "bin" / "python"), "-m", "pip", "install", "--quiet", "torchx"]
-        done = subprocess.run(pip, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            print("torchx is left out, it cannot be installed:", done.stderr.strip()[-300:])
-            return None
-    return [str(program), "--help"]
-
-
 def environment() -> dict[str, str]:
     """Return the environment of a user: Python and Jinja keep what they compile."""
     kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -67,15 +51,12 @@ def seconds(command: Command) -> float | None:
 
 
 def commands() -> dict[str, tuple[Command, str]]:
-    found = {
+    return {
         "python -c pass": ([sys.executable, "-c", "pass"], ""),
         "hpctrain --help": ([*hpctrain(), "--help"], "4.5x"),
         "hpctrain render": ([*hpctrain(), "render", "examples/digits/job.yaml"], "11x"),
         "hpctrain site list": ([*hpctrain(), "site", "list"], "12x"),
-        "import submitit": ([sys.executable, "-c", "import submitit"], ""),
     }
-    peer = torchx()
-    return {**found, "torchx --help": (peer, "")} if peer else found
 
 
 def calls(command: Command) -> int:
