@@ -13,18 +13,9 @@ from hpc_train.base.value import Value
 from hpc_train.jobs.job import SourcedJob
 from hpc_train.lint.lint_file import LintOptions, make_linter
 from hpc_train.lint.lint_script import lint_script
+from hpc_train.plans import sample_jobs as samples
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.queue_limits import partition_named
-from hpc_train.plans.sample_jobs import (
-    QueueSlot,
-    is_for_one_node,
-    jobs_at,
-    must_name,
-    nameless_job,
-    queue_slots,
-    sample,
-    sample_jobs,
-)
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site
@@ -66,8 +57,8 @@ def check_site(name: str, today: datetime.date) -> ProfileCheck:
         if not path.is_file():
             raise
         return ProfileCheck(findings=(_error("", failure),), jobs=0, loaded=False)
-    jobs = list(sample_jobs(site.value))
-    nameless = nameless_job(site.value)
+    jobs = list(samples.sample_jobs(site.value))
+    nameless = samples.nameless_job(site.value)
     jobs += [nameless] if nameless else []
     findings = [
         *_age(site, today),
@@ -107,13 +98,13 @@ def _error(place: str, failure: HpcTrainError) -> ProfileFinding:
 
 def _queues(site: SourcedSite) -> Iterator[ProfileFinding]:
     """Yield partitions that no job can use, and missing checks of jobs without a partition."""
-    for index, slot in enumerate(queue_slots(site.value)):
-        if any(jobs_at(slot)):
+    for index, slot in enumerate(samples.queue_slots(site.value)):
+        if any(samples.jobs_at(slot)):
             continue
         key = f"partitions.{index}" if site.value.partitions else "launchers"
         message = f"partition {slot.partition.name}: no job fits: {_reason(slot, site)}"
         yield ProfileFinding(severity="error", place=site.near(key), message=message)
-    choice = must_name(site.value) or site.value.partition_choice == "fitting"
+    choice = samples.must_name(site.value) or site.value.partition_choice == "fitting"
     if site.value.partitions and not choice and partition_named(site.value, None) is None:
         message = (
             "jobs without a partition are not checked: set partition_choice: job, or a default"
@@ -121,10 +112,10 @@ def _queues(site: SourcedSite) -> Iterator[ProfileFinding]:
         yield ProfileFinding(severity="warning", place=site.near("partitions"), message=message)
 
 
-def _reason(slot: QueueSlot, site: SourcedSite) -> str:
+def _reason(slot: samples.QueueSlot, site: SourcedSite) -> str:
     launchers = site.value.launchers
-    several = (name for name in launchers.allowed if not is_for_one_node(name))
-    job = sample(slot, next(several, launchers.default))
+    several = (name for name in launchers.allowed if not samples.is_for_one_node(name))
+    job = samples.sample(slot, next(several, launchers.default))
     try:
         make_plan(job, site)
     except HpcTrainError as failure:

@@ -12,13 +12,8 @@ import msgspec
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import encode_unit
 from hpc_train.jobs.job import SourcedJob, Topology
+from hpc_train.plans import containers, lifecycle, node_and_rank_counts as ranks
 from hpc_train.plans.binding import check_binding, resolve_binding
-from hpc_train.plans.containers.resolve import (
-    check_starter,
-    container_settings,
-    container_setup,
-    resolve_container,
-)
 from hpc_train.plans.context import (
     Context,
     check_launcher,
@@ -48,29 +43,8 @@ from hpc_train.plans.environment import (
     secret_settings,
 )
 from hpc_train.plans.launchers.base import RANK_WRAPPER, each_node, texts
-from hpc_train.plans.lifecycle import (
-    check_requeue,
-    check_signal,
-    lifecycle_variables,
-    passes_signal,
-    requeue_directives,
-    requeue_settings,
-    signal_directives,
-    signal_settings,
-)
 from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network import network_of
-from hpc_train.plans.node_and_rank_counts import (
-    check_elastic,
-    core_warnings,
-    elastic_directives,
-    elastic_settings,
-    gpu_warnings,
-    port_warnings,
-    rendezvous_settings,
-    resolve_elastic,
-    resolve_topology,
-)
 from hpc_train.plans.partition_choice import check_limits, choose_partition, partition_warnings
 from hpc_train.plans.plan import (
     Binding,
@@ -108,16 +82,16 @@ def make_plan(
     check_missing(context)
     context, partition = choose_partition(context)
     check_missing(context)
-    check_elastic(context)
-    topology, counts = resolve_topology(context)
+    ranks.check_elastic(context)
+    topology, counts = ranks.resolve_topology(context)
     context = with_trainer(context, topology)
     job = context.job
     warnings = [
         *check_limits(context, topology),
-        *core_warnings(context, counts),
+        *ranks.core_warnings(context, counts),
         *memory_warnings(context, topology),
-        *check_signal(job, site, nested=nested),
-        *check_requeue(context, nested=nested),
+        *lifecycle.check_signal(job, site, nested=nested),
+        *lifecycle.check_requeue(context, nested=nested),
     ]
     requests = request_settings(context, topology, partition)
     environment = resolve_environment(context, topology)
@@ -164,7 +138,7 @@ def make_plan(
         preflight=resolve_preflight(site, request, network_of(context)),
         container=request.container,
         elastic=request.elastic,
-        passes_signal=passes_signal(job, directives),
+        passes_signal=lifecycle.passes_signal(job, directives),
         plugin=environment.plugin,
         plugin_argv=_on_each_node(request, _PLUGIN) if environment.plugin else (),
         lifecycle=job.value.lifecycle if context.batch.requeues else None,
@@ -188,9 +162,8 @@ def _warnings(
     yield from partition_warnings(context)
     yield from launcher_warnings(context)
     yield from environment.warnings
-    yield from gpu_warnings(request.topology, context.launcher, request.gpu_request)
+    yield from ranks.gpu_warnings(request.topology, context.launcher, request.gpu_request)
     yield from mpi_warnings(context, request)
-    yield from port_warnings(context.site)
 
 
 def _directives(
@@ -199,9 +172,9 @@ def _directives(
     job, site, topology = context.job, context.site, request.topology
     own = (
         *resolve_directives(site, settings, topology, launch),
-        *elastic_directives(request.elastic, topology.nodes),
-        *signal_directives(context),
-        *requeue_directives(context),
+        *ranks.elastic_directives(request.elastic, topology.nodes),
+        *lifecycle.signal_directives(context),
+        *lifecycle.requeue_directives(context),
     )
     extra = extra_directives(settings, own, context.batch) if context.batch.prefix else ()
     directives = with_storage((*own, *extra), job, site)
@@ -235,11 +208,11 @@ def _inside(
         **default_settings(context),
         **known(given),
         **extra_settings(job, site),
-        **elastic_settings(job, request.elastic),
-        **signal_settings(context),
-        **requeue_settings(job),
-        **container_settings(job, site),
-        **rendezvous_settings(site),
+        **ranks.elastic_settings(job, request.elastic),
+        **lifecycle.signal_settings(context),
+        **lifecycle.requeue_settings(job),
+        **containers.container_settings(job, site),
+        **ranks.rendezvous_settings(site),
         **environment.settings,
         **secret_settings(job),
         **({"preflight": checks} if site.value.preflight else {}),
@@ -259,7 +232,7 @@ def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:
     sourced = site.near("network.script") if script is not None else None
     if script is not None and sourced is not None:
         lines.append((f"source {shlex.quote(script)}", sourced))
-    lines += [*container_setup(job, site), *_listed(job, "setup")]
+    lines += [*containers.container_setup(job, site), *_listed(job, "setup")]
     purge = site.value.modules_purge or None
     why = "the job must not depend on what the submitting shell has loaded"
     settings = known({"modules_purge": from_site(site, "modules_purge", purge, why)})
@@ -418,7 +391,7 @@ def make_request(
     """
     job, site = context.job.value, context.site.value
     launchers, env = site.launchers, environment.variables
-    container = resolve_container(context, topology, environment)
+    container = containers.resolve_container(context, topology, environment)
     kind = type_settings(context, topology).get("gpu_type")
     words = {key: setting.value for key, setting in bound.items()}
     return LaunchRequest(
@@ -427,7 +400,7 @@ def make_request(
         batch=context.batch,
         srun_args=launchers.srun_args,
         mpi=_mpi(context, environment.backend, inside=container is not None),
-        exported=(*env, *lifecycle_variables(context), *job.secrets),
+        exported=(*env, *lifecycle.lifecycle_variables(context), *job.secrets),
         gpu_request=site.gpu_request,
         gpu_type=kind.value if kind else None,
         nested=nested,
@@ -441,7 +414,7 @@ def make_request(
         ),
         threads_per_core=context.partition.threads_per_core or 1,
         container=container,
-        elastic=resolve_elastic(context.job),
+        elastic=ranks.resolve_elastic(context.job),
         torch=job.torch or site.torch,
         openmpi=launchers.openmpi,
         plain=context.plain,
@@ -456,7 +429,7 @@ def resolve_launch(context: Context, request: LaunchRequest, environment: JobEnv
     """
     check_launcher(context, request.topology)
     launch = context.launcher.command(request)
-    check_starter(context, request.container)
+    containers.check_starter(context, request.container)
     _check_arguments(context, request, launch)
     return _without_wrapper(launch, environment.changes) if context.plain else launch
 

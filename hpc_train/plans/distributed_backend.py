@@ -15,15 +15,10 @@ from hpc_train.sites.profile import SourcedSite
 VARIABLE = "HPCTRAIN_BACKEND"
 _SOURCE = "PyTorch, torch.distributed: which backend to use"
 _FSDP = ("fsdp", "fsdp2")
-_ON_GPUS = {
-    "gloo": "backend gloo with GPUs: it is slower there than nccl, which is made for them",
-    "mpi": "backend mpi with GPUs: only an MPI that was built for them can send their memory",
-}
-_MPI_IN_TORCH = "backend mpi: torch's own packages have none; this torch must be built with MPI"
 
 
-def resolve_backend(context: Context, topology: Topology) -> tuple[Setting, tuple[str, ...]]:
-    """Return the backend and the warnings; `auto` follows PyTorch's own rules.
+def resolve_backend(context: Context, topology: Topology) -> Setting:
+    """Return the backend; `auto` follows PyTorch's own rules.
 
     Raises:
         PlanError: the backend does not support the job.
@@ -31,7 +26,7 @@ def resolve_backend(context: Context, topology: Topology) -> tuple[Setting, tupl
     job, site = context.job, context.site
     _check_variable(job, site)
     if job.value.backend == "auto":
-        return _automatic(context, topology), ()
+        return _automatic(context, topology)
     chosen = Setting(value=job.value.backend, origin=job.origin("backend"))
     if chosen.value == "nccl" and not topology.gpus_per_node:
         raise PlanError(
@@ -40,7 +35,7 @@ def resolve_backend(context: Context, topology: Topology) -> tuple[Setting, tupl
         )
     if chosen.value == "mpi":
         _check_mpi(chosen, context)
-    return chosen, _warnings(chosen.value, topology, site.value.network)
+    return chosen
 
 
 def follows_from_gpus(topology: Topology) -> str:
@@ -114,10 +109,3 @@ def _check_mpi(chosen: Setting, context: Context) -> None:
             f"{chosen.origin}: backend mpi cannot carry FSDP: it has no reduce_scatter",
             "take backend nccl on GPUs or gloo on CPUs",
         )
-
-
-def _warnings(backend: str, topology: Topology, network: Network | None) -> tuple[str, ...]:
-    found = [_ON_GPUS[backend]] if topology.gpus_per_node and backend in _ON_GPUS else []
-    if backend == "mpi" and not (network and network.torch_mpi):
-        found.append(_MPI_IN_TORCH)
-    return tuple(found)

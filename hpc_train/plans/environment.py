@@ -55,7 +55,7 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     Raises:
         PlanError: the backend does not support the job.
     """
-    backend, doubts = resolve_backend(context, topology)
+    backend = resolve_backend(context, topology)
     facts = network_context(context, topology, backend.value)
     order = gpu_order(context, topology, facts.vendor)
     found = _resolve_variables(facts, topology, order)
@@ -77,10 +77,7 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
             **({"gpu_order": order} if isinstance(order, Setting) else {}),
             **_settings(found),
         },
-        warnings=(
-            *doubts,
-            *found.warnings,
-        ),
+        warnings=tuple(found.warnings),
     )
 
 

@@ -19,9 +19,6 @@ from hpc_train.plans.plan import Setting
 from hpc_train.sites.partition import Partition
 from hpc_train.sites.profile import SourcedSite
 
-# net.ipv4.ip_local_port_range: the ports that Linux assigns to outgoing connections.
-_EPHEMERAL = range(32768, 61000)
-
 
 def resolve_topology(context: Context) -> tuple[Topology, dict[str, Setting]]:
     """Resolve the counts of a job.
@@ -150,17 +147,6 @@ def rendezvous_settings(site: SourcedSite) -> dict[str, Setting]:
     host = Setting(value=meeting.host + meeting.suffix, origin=site.origin("rendezvous.host"))
     port = Setting(value=meeting.port, origin=site.origin("rendezvous.port"), why=free)
     return {"rendezvous.host": host, "rendezvous.port": port}
-
-
-def port_warnings(site: SourcedSite) -> Iterator[str]:
-    """Warn of ports in the ephemeral range, which may be in use when the ranks start."""
-    meeting = site.value.rendezvous
-    last = meeting.port + meeting.ports - 1
-    if last >= _EPHEMERAL.start and meeting.port < _EPHEMERAL.stop:
-        yield (
-            f"{site.near('rendezvous.port')}: ports {meeting.port} to {last} lie in "
-            f"{_EPHEMERAL.start}-{_EPHEMERAL.stop - 1}, which Linux hands out itself; better: 61000"
-        )
 
 
 def resolve_elastic(job: SourcedJob) -> Elastic | None:

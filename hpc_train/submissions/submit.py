@@ -15,9 +15,8 @@ from hpc_train.base.data_folders import template_path
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.files import is_regular, is_there, read_regular, sha256_of
 from hpc_train.base.value import Value
-from hpc_train.plans.cost import check_budget, cost_of
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.plans.shared_allocation import allocate
+from hpc_train.plans.shared_allocation import allocate, check_budget, cost_of
 from hpc_train.runs.conditions import provenance
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.expected_runs import latest_attempts

@@ -36,6 +36,11 @@ _LIBRARIES = (
     *(sysconfig.get_paths()[name] for name in ("stdlib", "purelib")),
     "<",
 )
+# What the program of a user may raise, without the end of this process.
+_OF_PROGRAM = (
+    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError, OSError,
+    RuntimeError, TypeError, ValueError,
+)  # fmt: skip
 _WRONG = "name a function, of a module in the current folder, that returns a model"
 _HINT = (
     "build the model without values: load no weights, guard what needs them with "
@@ -242,16 +247,7 @@ def main(word: str) -> int:
     sys.argv = [module]
     try:
         found = counted(getattr(importlib.import_module(module), function))
-    except (
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        ImportError,
-        LookupError,
-        NameError,
-    ) as failure:
-        found = _problem(failure)
-    except (NotImplementedError, OSError, RuntimeError, TypeError, ValueError) as failure:
+    except _OF_PROGRAM as failure:
         found = _problem(failure)
     sys.stdout.write(f"\n{json.dumps(found)}\n")
     return 1 if "error" in found else 0

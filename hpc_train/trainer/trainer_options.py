@@ -10,16 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn
 
-from hpc_train.jobs.strategies import (
-    CHECKPOINTING,
-    COMPILE,
-    MODELS,
-    PRECISIONS,
-    SCHEDULES,
-    STRATEGIES,
-    TRAINER_OPTIMIZERS,
-    unprofiled,
-)
+from hpc_train.jobs import strategies
 from hpc_train.trainer import WorkloadError
 
 BASE_BATCH_SIZE = 128
@@ -112,17 +103,17 @@ class Options:
     no_accuracy: bool = field(
         metadata={"action": "store_true", "help": "do not evaluate the test set at the end"}
     )
-    strategy: str = _choice(STRATEGIES, "ddp", "how ranks share the work (default: ddp)")
-    model: str = _choice(MODELS, "cnn", "the network (default: cnn)")
+    strategy: str = _choice(strategies.STRATEGIES, "ddp", "how ranks share the work (default: ddp)")
+    model: str = _choice(strategies.MODELS, "cnn", "the network (default: cnn)")
     mesh: tuple[int, ...] = _option(
         (), "ranks in each dimension of a strategy with two, as 2,4 (default: 2 in the last)", _mesh
     )
-    schedule: str = _choice(SCHEDULES, "1F1B", "of a pipeline (default: 1F1B)")
+    schedule: str = _choice(strategies.SCHEDULES, "1F1B", "of a pipeline (default: 1F1B)")
     accumulate: int | None = _option(
         None, "micro-batches of a step (default: 1, in a pipeline the number of stages)", positive
     )
-    optimizer: str = _choice(TRAINER_OPTIMIZERS, "sgd", "default: sgd, momentum 0.9")
-    precision: str = _choice(PRECISIONS, "fp32", "default: fp32")
+    optimizer: str = _choice(strategies.TRAINER_OPTIMIZERS, "sgd", "default: sgd, momentum 0.9")
+    precision: str = _choice(strategies.PRECISIONS, "fp32", "default: fp32")
     clip_norm: float | None = _option(
         None, "scale gradients whose norm, over the whole model, is larger", _rate
     )
@@ -130,12 +121,12 @@ class Options:
         0, "the learning rate grows linearly in the first N steps (default: 0)", natural
     )
     checkpointing: str = _choice(
-        CHECKPOINTING,
+        strategies.CHECKPOINTING,
         "none",
         "compute the activations of a block again in the backward pass: all, or all but products "
         "of matrices and attention (default: none)",
     )
-    compile: str = _choice(COMPILE, "none", "block: compile the blocks of the model")
+    compile: str = _choice(strategies.COMPILE, "none", "block: compile the blocks of the model")
     global_batch_size: int | None = _option(None, "samples per step, all ranks", positive)
     batch_size: int | None = _option(None, "samples per step, each rank", positive)
     learning_rate: float = _option(0.1, "default: 0.1", _rate)
@@ -194,7 +185,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
         group = size if one.name in ("global_batch_size", "batch_size") else parser
         group.add_argument(f"--{one.name.replace('_', '-')}", **one.metadata)
     given = vars(parser.parse_args(arguments))
-    too_few = unprofiled(given["profile_steps"], given["steps"]) if given["steps"] else None
+    too_few = (
+        strategies.unprofiled(given["profile_steps"], given["steps"]) if given["steps"] else None
+    )
     if too_few:
         parser.error(f"--profile-steps: {too_few}")
     given["data"] = given["data"] or _DATA.get(given["model"], "synthetic")

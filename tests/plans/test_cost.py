@@ -9,9 +9,8 @@ import pytest
 
 from hpc_train.base.errors import PlanError
 from hpc_train.jobs.job import Topology
-from hpc_train.plans.cost import Cost, check_budget, cost_of
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.plans.shared_allocation import TURN_S
+from hpc_train.plans.shared_allocation import TURN_S, Cost, check_budget, cost_of
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.submissions.on_slurm import job
 

@@ -91,22 +91,6 @@ GPUS = {"resources": {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}}
 MPI = {"backend": "mpi", "launcher": "mpirun"}
 
 
-@pytest.mark.parametrize(
-    ("keys", "network", "warning"),
-    [
-        ({**GPUS, "backend": "gloo"}, {}, "backend gloo with GPUs"),
-        ({**GPUS, **MPI}, {"torch_mpi": True}, "backend mpi with GPUs"),
-        (MPI, {}, "must be built with MPI"),
-    ],
-)
-def test_what_is_unwise_is_a_warning(
-    job: Jobs, slurm: Sites, keys: dict[str, Any], network: dict[str, Any], warning: str
-) -> None:
-    plan = make_plan(job(**keys), slurm(network=network))
-    assert [warning in text for text in plan.warnings] == [True]
-    assert plan.settings["backend"].origin == "job.yaml:1"
-
-
 def test_only_another_backend_gives_a_run_another_name(job: Jobs, slurm: Sites) -> None:
     def digest(**keys: Any) -> str:
         return plan_digest(make_plan(job({"gpus_per_node": 2}, **keys), slurm()))

@@ -134,13 +134,6 @@ def test_elastic_bounds_and_launchers_that_do_not_hold(job: Jobs, slurm: Sites) 
             make_plan(job({"nodes": 2}, launcher="torchrun", elastic=bad), slurm())
 
 
-def test_ports_that_linux_hands_out_are_warned_of(job: Jobs, slurm: Sites) -> None:
-    given = ((29500, 100, 0), (29500, 9000, 1), (61000, 4000, 0), (60999, 1, 1))
-    for port, ports, warned in (*given, (32668, 100, 0), (32669, 100, 1)):
-        plan = make_plan(job(), slurm(rendezvous={"port": port, "ports": ports}))
-        assert len(plan.warnings) == warned, port
-
-
 def test_the_jobs_torch_wins_over_the_sites(job: Jobs, slurm: Sites) -> None:
     launchers = {"default": "torchrun", "allowed": ["torchrun"], "numa_binding": "exclusive"}
     site = slurm(launchers=launchers, torch="2.13")
