@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from hpc_train.base.errors import PlanError
@@ -77,7 +78,7 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
             **({"gpu_order": order} if isinstance(order, Setting) else {}),
             **_settings(found),
         },
-        warnings=tuple(found.warnings),
+        warnings=(*_plugin_warnings(context, plugin), *found.warnings),
     )
 
 
@@ -94,6 +95,27 @@ def _forced_plugin(variables: Variables, facts: NetworkContext) -> PluginCheck |
         if setting and name not in job.env and setting.value not in _BUILT_IN:
             return PluginCheck(name=name, value=str(setting.value), provider=provider)
     return None
+
+
+def _plugin_warnings(context: Context, plugin: PluginCheck | None) -> Iterator[str]:
+    """Warn of a job that loads nothing with the plug-in, where its profile says what has it."""
+    job, site = context.job.value, context.site.value
+    if plugin is None or not plugin.provider or "LD_LIBRARY_PATH" in job.env:
+        return
+    modules = [
+        f"module load {name}" for name in (*job.modules, *site.modules, *context.partition.modules)
+    ]
+    lines = [*modules, *site.setup, *job.setup, *job.directives]
+    named = re.findall(r"\bmodule ([\w.-]+)", plugin.provider)
+    loads = rf"\b(?:module|ml)\b.*\b(?:{'|'.join(map(re.escape, named)) or 'nccl'})\b"
+    if any(re.search(rf"{loads}|ofi|[nr]ccl|uenv", line) for line in lines):
+        return
+    advice = f"modules: [{named[0]}]" if named else "container: {image: FILE}, modules or setup"
+    yield (
+        f"{plugin.name}={plugin.value} needs a plug-in of NCCL ({plugin.provider}), which neither "
+        f"this job nor {site.name} loads: NCCL would stop with 'network {plugin.value} not found'; "
+        f"{advice} in the job loads it"
+    )
 
 
 def _exported(value: Any) -> str | JobVar:

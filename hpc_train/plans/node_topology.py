@@ -1,7 +1,7 @@
 """NodeTopology: how the GPUs, cores and network adapters of one machine are connected."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from hpc_train.base.value import Value
 
@@ -107,17 +107,6 @@ def cpu_numbers(text: str) -> tuple[int, ...]:
             first = int(match[1])
             found.extend(range(first, int(match[2] or first) + 1))
     return tuple(found)
-
-
-def cpu_list(numbers: Iterable[int]) -> str:
-    """Return numbers as Linux lists them: `0-3,8`."""
-    spans: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
 
 
 def meaning(label: str) -> str:

@@ -175,7 +175,6 @@ def test_a_launcher_that_the_site_advises_against_is_warned_of(job: Jobs, slurm:
 
 
 BOUND = {**TURNED, "gpu_order": [], "cpus_per_node": 4, "exclusive": True, "gpu_type": "a100"}
-BOTH = {"default": "srun", "allowed": ["srun", "torchrun"]}
 BOUND |= {"numa_cpus": ["0", "1", "2", "3"], "cpu_bind": "map_cpu:0,1,2,3"}
 
 
