@@ -14,15 +14,15 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 366,
-    "lines of modules": 78_749,
-    "modules with a single importer": 65,
+    "modules": 337,
+    "lines of modules": 73_720,
+    "modules with a single importer": 56,
     "per cent of lines that are imports": 6.7,
-    "imports inside functions": 280,
-    "value classes": 464,
-    "lines of tests": 67_099,
-    "test files": 455,
-    "words of docs": 65_057,
+    "imports inside functions": 273,
+    "value classes": 439,
+    "lines of tests": 63_246,
+    "test files": 447,
+    "words of docs": 40_391,
     "lines of templates": 993,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
