@@ -173,7 +173,8 @@ def report(
     short = form is None and not (options["notes"] or options["wide"])
     show_report(built, form, output, first_screen=short)
     if output is not None:
-        for text in inputs.warnings:
+        missing = (built.summary[0], *built.checks) if without_result(built) else ()
+        for text in (*inputs.warnings, *missing):
             say(text)
     if options["check"]:
         _check(built)

@@ -73,4 +73,4 @@ def test_from_submission_to_report(user: User) -> None:
     assert answer["summary"].startswith(
         "4 ranks 40.00 samples/s, 4.00 times 1 rank, efficiency 100 %"
     )
-    assert "<svg" in (user.folder / "sweep.html").read_text()
+    assert "data:image/svg+xml" in (user.folder / "sweep.html").read_text()

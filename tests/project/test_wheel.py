@@ -77,7 +77,7 @@ def test_wheel_holds_templates_and_profiles_and_nothing_of_the_checkout(wheel: P
     assert {name for name in names if "/docs/" in name} == pages
     for data in (ROOT / "hpc_train" / "data").rglob("*.yaml"):
         assert data.relative_to(ROOT).as_posix() in names
-    for part in ("page.html.j2", "lookup.html.j2", "runs.html.j2", "page.css", "page.js"):
+    for part in ("page.html.j2", "runs.html.j2", "page.css", "page.js"):
         assert f"hpc_train/reports/formats/page/{part}" in names
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith((".data", ".dist-info"))} == {"hpc_train"}

@@ -43,6 +43,4 @@ def test_doctor_examines_shell_and_profile(
         "region": "eu-west-1",
         "credentials": "env",
         "account": "123456789012",
-        "bucket": BUCKET,
-        "role": "lab",
     }
