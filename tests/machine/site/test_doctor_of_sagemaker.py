@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from hpc_train.cli.group import cli
-from tests.servers.sagemaker import BUCKET, PROFILE, TrainingService, serving
+from tests.servers.sagemaker import PROFILE, TrainingService, serving
 
 pytest.importorskip("boto3")
 
