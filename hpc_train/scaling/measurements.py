@@ -342,7 +342,7 @@ def node_frame(study: ExpectedStudy, records: pd.DataFrame | Iterable[Record]) -
     kept = after_warmup(slowest.assign(steps=1), study.warmup, _SERIES)
     counted = by_rank.merge(kept[[*_SERIES, "step"]])
     by_node = counted.groupby([*_NODE, "step"])["value"].mean().groupby(_NODE).median()
-    found = by_node.rename("step_time_s").reset_index()
+    found = by_node.reset_index(name="step_time_s")
     # The compute times of runs that print them for every node, else the step times.
     nodes = found.groupby(["run", "alone"])["node"].nunique().unstack(fill_value=0)
     nodes = nodes.reindex(columns=[False, True], fill_value=0)

@@ -28,7 +28,7 @@ FOLDERS = {
     "trainer/checkpoint.py: folder.rename(aside)",
     "trainer/checkpoint.py: final.rename(before)",
     "trainer/checkpoint.py: before.rename(before.with_suffix(''))",
-    "trainer/checkpoint.py: folder.new.rename(final)",
+    "trainer/checkpoint.py: new.rename(final)",
 }
 OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}
 
