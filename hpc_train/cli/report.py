@@ -172,10 +172,9 @@ def report(
         write_file(options["junit"], junit(built.name, verdicts_of(built)))
     short = form is None and not (options["notes"] or options["wide"])
     show_report(built, form, output, first_screen=short)
-    if output is not None:
-        missing = (built.summary[0], *built.checks) if without_result(built) else ()
-        for text in (*inputs.warnings, *missing):
-            say(text)
+    missing = (built.summary[0], *built.checks) if without_result(built) else ()
+    for text in (*inputs.warnings, *missing) if output is not None else ():
+        say(text)
     if options["check"]:
         _check(built)
     if inputs.unreadable or without_result(built):
