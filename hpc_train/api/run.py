@@ -133,6 +133,11 @@ class SubmittedRuns(Displayed):
         self._notices = notices
 
     @property
+    def folder(self) -> Path:
+        """The folder of the run or study, with all that is known of it."""
+        return self._folder
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What `submit` reported: warnings of the plan, notices of the site, the cost."""
         return self._notices
@@ -196,11 +201,6 @@ class SubmittedRun(SubmittedRuns):
     def id(self) -> str:
         """The run id, which the commands also accept."""
         return self._folder.name
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the run: script, manifest, status, logs, records."""
-        return self._folder
 
     @property
     def runs(self) -> tuple[SubmittedRun, ...]:
@@ -343,11 +343,6 @@ class SubmittedStudy(SubmittedRuns):
     def name(self) -> str:
         """The name of the study or job, which the commands also accept."""
         return self._folder.name
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the study: study.json and a folder for each run."""
-        return self._folder
 
     @property
     def runs(self) -> tuple[SubmittedRun, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from hpc_train.base.errors import HpcTrainError, UnknownNameError
+from hpc_train.base.errors import HpcTrainError, UnknownNameError, nearest
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SYSTEM = Path("/etc/hpctrain")
@@ -127,15 +127,16 @@ def page_text(name: str, commands: Iterable[str] = ()) -> str:
     """
     word = Path(name).name.partition("#")[0].removesuffix(".md")
     titles = page_titles()
-    if word not in titles:
-        for page in titles:
-            text = (doc_folder() / f"{page}.md").read_text(encoding="utf-8")
-            heading = re.search(rf"^## {re.escape(word)}\b", text, re.MULTILINE | re.IGNORECASE)
-            if word and heading is not None:
-                section, more, _ = text[heading.start() :].partition("\n## ")
-                return section + "\n" * bool(more)
-        raise UnknownNameError("page", word, [*titles, *commands], hint="hpctrain help lists them")
-    return (doc_folder() / f"{word}.md").read_text(encoding="utf-8")
+    pages = {page: (doc_folder() / f"{page}.md").read_text(encoding="utf-8") for page in titles}
+    sections: dict[str, str] = {}
+    for text in pages.values():
+        for found in re.finditer(r"^## (\w+).*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
+            sections.setdefault(found[1].lower(), found[0])
+    known = {**sections, **pages}
+    if word not in known:
+        hint = f"hpctrain help lists them{nearest(word, sections)}"
+        raise UnknownNameError("page", word, [*titles, *commands], hint=hint)
+    return known[word]
 
 
 def _title(path: Path) -> str:

@@ -172,7 +172,9 @@ def report(
         write_file(options["junit"], junit(built.name, verdicts_of(built)))
     short = form is None and not (options["notes"] or options["wide"])
     show_report(built, form, output, first_screen=short)
-    missing = (built.summary[0], *built.checks) if without_result(built) else ()
+    # --check prints them itself.
+    checks = () if options["check"] else built.checks
+    missing = (built.summary[0], *checks) if without_result(built) else ()
     for text in (*inputs.warnings, *missing) if output is not None else ():
         say(text)
     if options["check"]:
