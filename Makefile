@@ -142,7 +142,7 @@ lint: $(VENV)/.dev-installed ## check style, types and contracts only
 	mypy --strict
 	lint-imports
 
-bench: $(VENV)/.dev-installed ## measure start-up, log parsing, tables and the trainer
+bench: $(VENV)/.dev-installed ## measure log parsing, checkpoints, coverage and the trainer
 	@export PATH="$(CURDIR)/$(BIN):$$PATH"
 	for script in tests/bench/bench_*.py; do
 	    printf '\n== %s\n' "$$script"
