@@ -160,8 +160,9 @@ $(DOCS)/.installed: pyproject.toml constraints.txt
 	    --editable '.[report]' 'mkdocs-material>=9.5,<10'
 	touch $@
 
-man: $(VENV)/.dev-installed ## make the manual page hpctrain(1) from the commands
+man: $(VENV)/.dev-installed ## make the manual page and the JSON Schemas from the code
 	@$(BIN)/python docs/man/man_page.py >docs/man/hpctrain.1
+	$(BIN)/python docs/man/json_schemas.py
 	echo docs/man/hpctrain.1
 
 clean: ## remove what the other targets made, except results

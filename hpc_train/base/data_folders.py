@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from hpc_train.base.errors import HpcTrainError, UnknownNameError, nearest
 
+FileKind = Literal["job", "study", "site", "defaults"]
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SYSTEM = Path("/etc/hpctrain")
 # The profile of a running lab; only root writes there, and a reboot removes it.
@@ -41,6 +43,16 @@ def strategies_study() -> Path:
 def data_file(*names: str) -> Path:
     """Return a file of the package's data, by its path below `hpc_train/data`."""
     return _PACKAGE.joinpath("data", *names)
+
+
+def schema_file(kind: FileKind) -> Path:
+    """Return the JSON Schema of a kind of input file."""
+    return data_file("schemas", f"{kind}.json")
+
+
+def schema_comment(kind: FileKind) -> str:
+    """Return the first line of a file that names its schema to editors (YAML language server)."""
+    return f"# yaml-language-server: $schema={schema_file(kind)}"
 
 
 def site_folders() -> tuple[Path, ...]:

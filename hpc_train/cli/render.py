@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
+from hpc_train.base.data_folders import schema_file
 from hpc_train.base.errors import StoreError
 from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, path_option, prepare_and_warn, results_option
@@ -161,9 +162,7 @@ def _check_free(output: Path, beside: Iterable[Path], is_folder: bool) -> None:
 def _print_schema(ctx: click.Context, kind: Literal["job", "study", "defaults"] | None) -> None:
     if kind is None:
         return
-    from hpc_train.sites.json_schema_and_keys import json_schema
-
-    click.echo(json_schema(kind))
+    click.echo(schema_file(kind).read_text(encoding="utf-8"), nl=False)
     ctx.exit()
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from hpc_train.base.data_folders import schema_file
 from hpc_train.base.errors import HpcTrainError, ProbeError
 from hpc_train.cli.complete import sites
 from hpc_train.cli.options import path_option, prepare_and_warn, results_option, setting_options
@@ -355,12 +356,12 @@ def detect(*, as_json: bool) -> None:
 @click.option("--keys", is_flag=True, help="Print a table of the keys instead.")
 def schema(*, keys: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
-    from hpc_train.sites.json_schema_and_keys import json_schema, key_rows
-
     if keys:
+        from hpc_train.sites.keys import key_rows
+
         echo_table(("key", "allowed", "default", "meaning"), list(key_rows()))
     else:
-        click.echo(json_schema("site"))
+        click.echo(schema_file("site").read_text(encoding="utf-8"), nl=False)
 
 
 site.add_command(init_site_profile)

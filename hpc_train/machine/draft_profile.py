@@ -8,6 +8,7 @@ from typing import get_args
 
 import msgspec
 
+from hpc_train.base.data_folders import schema_comment
 from hpc_train.base.registry import BUILT_IN
 from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
@@ -72,6 +73,7 @@ def heading(
     name: str, date: str, description: str, source: str, said: Iterable[str] = ()
 ) -> Iterator[str]:
     """Yield the lines up to the scheduler; `said` are problems of the commands."""
+    yield schema_comment("site")
     yield remark(
         "A draft of `hpctrain site init`: check every line, answer the questions, then run"
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from hpc_train.base.data_folders import schema_comment
 from hpc_train.base.errors import HpcTrainError, PlanError
 from hpc_train.base.units import Duration, Memory
 from hpc_train.base.value import Sourced
@@ -35,6 +36,7 @@ def starter_job(name: str) -> str:
     job = _first_that_fits(site)
     head = f"A job for {site.value.name}: {site.value.description}"
     rows = [
+        schema_comment("job"),
         remark(" ".join(head.split())),
         remark(f"hpctrain render job.yaml --site {name}"),
         *_keys(job, site),

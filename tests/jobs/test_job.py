@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
+from hpc_train.base.data_folders import FileKind, profile_folder, schema_file
 from hpc_train.base.errors import SpecError
 from hpc_train.jobs.override import Override, parse_setting
 from hpc_train.jobs.read_job import command_job
-from hpc_train.sites.json_schema_and_keys import json_schema
 from tests.jobs.read_files import load_job
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def job_file(folder: Path, text: str) -> Path:
@@ -28,17 +31,23 @@ def test_the_name_defaults_to_that_of_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "valid"),
+    ("kind", "text", "valid"),
     [
-        ("command: python train.py --epochs 5\n", True),
-        ("command: [python, train.py]\nresources: {nodes: 2, time: 30, mem: 480G}\n", True),
-        ("command: [python, train.py]\nresources: {gpus: 2}\n", False),
+        ("job", "command: python train.py --epochs 5\n", True),
+        ("job", "command: [python, train.py]\nresources: {nodes: 2, time: 30, mem: 480G}\n", True),
+        ("job", "command: [python, train.py]\nresources: {gpus: 2}\n", False),
+        ("site", "schema: 1\nname: own\nextends: slingshot\nnetwork: {interfaces: null}\n", True),
+        ("site", "schema: 1\nname: own\npartitons: []\n", False),
+        ("defaults", "sites: {lumi-g: {account: project_1}}\n", True),
+        *(("site", path.read_text(), True) for path in sorted(profile_folder().rglob("*.yaml"))),
+        *(("study", path.read_text(), True) for path in sorted(EXAMPLES.glob("*/study.yaml"))),
     ],
 )
-def test_an_editor_accepts_what_a_job_file_may_say(text: str, valid: bool) -> None:
-    validators = pytest.importorskip("jsonschema")
-    check = validators.Draft202012Validator(json.loads(json_schema("job")))
-    assert check.is_valid(yaml.safe_load(text)) == valid
+def test_an_editor_accepts_what_a_file_may_say(kind: FileKind, text: str, valid: bool) -> None:
+    check = jsonschema.Draft202012Validator(json.loads(schema_file(kind).read_bytes()))
+    # Editors read YAML 1.2, in which a date is text.
+    document = json.loads(json.dumps(yaml.safe_load(text), default=str))
+    assert check.is_valid(document) == valid
 
 
 def test_an_option_wins_over_the_file(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hpc_train.reports.read_report_options import target_of
 from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.reports.write_report import render_report
 from hpc_train.scaling.report_options import ReportOptions
-from hpc_train.sites.json_schema_and_keys import key_rows
+from hpc_train.sites.keys import key_rows
 
 
 @pytest.mark.parametrize(

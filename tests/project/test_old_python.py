@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import filecmp
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from hpc_train.base.data_folders import schema_file
 
 ROOT = Path(__file__).resolve().parents[2]
 OLDER = """
@@ -80,3 +83,15 @@ def test_the_page_is_current() -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert (ROOT / "docs/man/hpctrain.1").read_text(encoding="utf-8") == made.stdout, "make man"
+
+
+@pytest.mark.process
+def test_the_schemas_are_current(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, ROOT / "docs/man/json_schemas.py", tmp_path],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True,
+    )  # fmt: skip
+    stored = schema_file("job").parent
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {path.name for path in stored.iterdir()}
+    assert filecmp.cmpfiles(stored, tmp_path, names, shallow=False)[0] == list(names), "make man"

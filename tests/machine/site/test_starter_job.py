@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 
@@ -34,6 +36,9 @@ def test_it_renders_and_lint_finds_no_error(name: str, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(starter_job(name))
     document = read(path, SpecError)
+    schema = Path(path.read_text().partition("\n")[0].partition("$schema=")[2])
+    check = jsonschema.Draft202012Validator(json.loads(schema.read_bytes()))
+    assert check.is_valid(document.data)
     job = build_job(document.data, document.origins, (), path)
     site = load_site(name)
     plan = make_plan(job, site)

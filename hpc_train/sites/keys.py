@@ -1,70 +1,15 @@
-"""Keys of input files: JSON Schema for editors, and a table of them."""
+"""A table of the keys of input files."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from inspect import cleandoc
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import inspect as kinds
 
-from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import NodeBounds, Version, VersionBounds, encode_unit
-from hpc_train.jobs.job import Defaults, JobSpec
-from hpc_train.jobs.study import StudySpec
+from hpc_train.base.value import encode_unit
 from hpc_train.sites.profile import SiteProfile
-
-FileKind = Literal["job", "study", "site", "defaults"]
-_TYPES: dict[FileKind, type] = {
-    "job": JobSpec,
-    "study": StudySpec,
-    "site": SiteProfile,
-    "defaults": Defaults,
-}
-# Names that a loader adds, so that an editor must not require them.
-_FILLED: dict[FileKind, str] = {"job": "name", "study": "name"}
-# What a job file may also say in another type than its value has: (class, key) -> schema.
-_ALSO: dict[tuple[str, str], dict[str, Any]] = {
-    ("JobSpec", "command"): {"type": "string", "examples": ["python train.py --epochs 5"]},
-    ("Resources", "time"): {"type": "integer", "minimum": 1, "description": "Minutes."},
-    ("Resources", "mem"): {"type": "integer", "minimum": 1, "description": "MB."},
-}
-
-
-def json_schema(kind: FileKind) -> bytes:
-    """Return the schema of a job, study or site file as JSON text."""
-    schema = msgspec.json.schema(_TYPES[kind], schema_hook=_unit_schema)
-    own = schema["$defs"][_TYPES[kind].__name__]
-    own["required"] = [key for key in own.get("required", ()) if key != _FILLED.get(kind)]
-    for (name, key), other in _ALSO.items():
-        if name in schema["$defs"]:
-            keys = schema["$defs"][name]["properties"]
-            kept = {k: keys[key].pop(k) for k in ("description", "default") if k in keys[key]}
-            keys[key] = {**kept, "anyOf": [other, *keys[key].get("anyOf", [keys[key]])]}
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    for own in schema["$defs"].values():
-        # Some versions of msgspec keep the indents of docstrings.
-        for part in (own, *own.get("properties", {}).values()):
-            if "description" in part:
-                part["description"] = cleandoc(part["description"])
-    return json.dumps(schema, indent=2, ensure_ascii=False).encode()
-
-
-def _unit_schema(kind: type) -> dict[str, Any]:
-    examples = {
-        Duration: ["1h30m", "01:30:00"],
-        Memory: ["480G", "4000M"],
-        Version: ["2.21.5"],
-        VersionBounds: [">=2.21,<2.30"],
-        NodeBounds: ["1", ">1"],
-    }
-    if kind not in examples:
-        raise NotImplementedError(kind)
-    types = ["string", "integer"] if kind is NodeBounds else "string"
-    return {"type": types, "examples": examples[kind]}
-
 
 _WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true, false"}
 _UNITS = {
