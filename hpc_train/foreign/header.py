@@ -110,6 +110,8 @@ def columns(written: Sequence[str], where: str) -> tuple[TableColumn, ...]:
                 found[place] = TableColumn("unused", names[place])
     if not any(column.name in RESULT_COLUMNS for column in found):
         found = list(map(_as_training, found, written))
+    if {column.name for column in found if column.kind == "size"} == {"nodes"}:
+        found = list(map(_of_one_gpu, found, written))
     _check(found, written, where)
     return tuple(found)
 
@@ -120,6 +122,16 @@ def _as_training(column: TableColumn, name: str) -> TableColumn:
         return column
     assumed = f"{name!r} as the time to train"
     return column._replace(kind="measure", name="time_to_train", assumed=assumed)
+
+
+def _of_one_gpu(column: TableColumn, name: str) -> TableColumn:
+    """Return the column; of equal nodes, how many GPUs they have does not change a speedup."""
+    if column.name not in vocabulary.RATES_PER_GPU:
+        return column
+    assumed = (
+        f"{name!r} as that of nodes of one GPU (no column gpus_per_node; speedups of equal nodes"
+    )
+    return column._replace(assumed=f"{assumed} do not depend on it)")
 
 
 def _check(found: Sequence[TableColumn], written: Sequence[str], where: str) -> None:

@@ -400,7 +400,8 @@ _SCOPES: Mapping[str, Scope] = {
 def _records(place: str, values: Mapping[str, float], run: ExpectedRun) -> Iterator[Record]:
     """Yield the values of a run; a rate of one GPU counts for all, unless theirs is stated."""
     source, _, line = place.rpartition(":")
-    gpus = run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
+    each = 1 if run.sizes.keys() == {"nodes"} else run.sizes.get("gpus_per_node", 0)
+    gpus = run.sizes.get("nodes", 0) * each
     for name, value in values.items():
         metric, scope = PER_GPU.get(name, name), _SCOPES.get(name, "global")
         # One process may drive several GPUs.

@@ -53,9 +53,10 @@ def test_ranks_on_other_numbers_of_gpus_are_other_points(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("header", "size", "value"),
     [
-        ("#GPUs,Samples/s", {"ranks": 8, "gpus": 8}, ("samples_per_second", 500)),
+        ("#GPU,Samples/s", {"ranks": 8, "gpus": 8}, ("samples_per_second", 500)),
         ("num_gpus,img/sec", {"ranks": 8, "gpus": 8}, ("samples_per_second", 500)),
         ("GPUs (total),Throughput (tok/s)", {"ranks": 8, "gpus": 8}, ("tokens_per_second", 500)),
+        ("#node,images/s/GPU", {"nodes": 8}, ("samples_per_second", 4000)),
         ("ranks,images/s/GPU", {"ranks": 8}, ("samples_per_second", 500)),
         ("ranks,Step time (ms)", {"ranks": 8}, ("step_time", 0.5)),
         ("ranks,step_time_ms", {"ranks": 8}, ("step_time", 0.5)),
@@ -69,6 +70,12 @@ def test_headings_as_people_write_them(
     found = read(tmp_path, f"{header}\n8,500\n")
     assert found.study.runs[0].sizes == size
     assert values(found, value[0]) == [pytest.approx(value[1])]
+
+
+def test_a_rate_of_one_gpu_of_equal_nodes_is_answered_with_its_assumption(tmp_path: Path) -> None:
+    found = read(tmp_path, "nodes,img/s/GPU\n1,100\n4,80\n")
+    text = " ".join(render_report(build_report(found), "text").split())
+    assert "3.20 times 1 node, efficiency 80 %, reading 'img/s/GPU' as that of nodes of one" in text
 
 
 def test_what_a_heading_was_read_as_is_said(tmp_path: Path) -> None:
