@@ -16,7 +16,6 @@ from hpc_train.base.errors import LogParseError
 from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.formats.formats import maker, own_formats
-from hpc_train.logs.line_dispatch import Mark
 from hpc_train.logs.log_file import log_files, readable
 from hpc_train.logs.read_log import (
     GUESSING,
@@ -24,12 +23,9 @@ from hpc_train.logs.read_log import (
     Log,
     ParseStats,
     Wanted,
-    parsers_of,
-    read,
     read_run,
 )
 from hpc_train.logs.record import Pack, Record
-from hpc_train.logs.record_index import Index
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})
 _PREFIX_HINT = r"for example (?P<host>\w+)-gpu(?P<local>\d+)> ; groups: rank, local, host"
@@ -59,7 +55,8 @@ def collect(
     """
     logs = logs_of(run, paths, root)
     look = wanted(parser) if isinstance(parser, str) else parser
-    return records_of(logs, look, ParseStats() if census is None else census)
+    packs = packs_in(logs, look, ParseStats() if census is None else census)
+    return (record for pack in packs for record in pack.records())
 
 
 def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -> Wanted:
@@ -101,50 +98,26 @@ def logs_of(run: str, paths: Sequence[Path], root: Path | None = None) -> list[L
     return logs
 
 
-def records_of(
-    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None = None
-) -> Iterator[Record]:
-    """Yield the records of logs as `packs_in` does, one by one."""
-    for pack in packs_in(logs, wanted, census, index):
-        yield from pack.records()
+def packs_in(logs: Sequence[Log], wanted: Wanted, census: ParseStats) -> Iterator[Pack]:
+    """Yield the records of logs, in their order.
 
-
-def packs_in(
-    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None = None
-) -> Iterator[Pack]:
-    """Yield the records of logs, in their order; an `index` has those of files read before.
+    Each measurement is yielded once, however many ranks printed it.
 
     Raises:
         LogParseError: none of the files can be read.
     """
-    yield from each_once(logs, wanted, census, index)
-    for log in logs:
-        _warn(log, census)
-
-
-def each_once(
-    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
-) -> Iterator[Pack]:
-    """Yield records as `packs_in` does; damage is counted, without warnings.
-
-    Each measurement is yielded once, however many ranks printed it.
-    """
     once: set[tuple[str, str, str, str, float]] = set()
     empty = True
-
-    def of_log(log: Log) -> Iterator[Pack]:
-        if index is not None:
-            return index.packs(log, census)
-        return read(log, parsers_of(wanted), wanted.prefix, census, Mark())
-
     for _, own in groupby(logs, lambda log: log.run):
-        for pack in read_run(tuple(own), wanted, census, of_log):
+        for pack in read_run(tuple(own), wanted, census):
             again = _again(pack, once)
             empty = empty and len(again) == len(pack)
             yield from possible([pack.without(again) if again else pack], census)
     if empty and logs and len(census.failed) >= len(logs):
         more = f"; {len(logs) - 1} more cannot be read either" if len(logs) > 1 else ""
         raise LogParseError(next(iter(census.failed.values())) + more)
+    for log in logs:
+        _warn(log, census)
 
 
 def _again(pack: Pack, once: set[tuple[str, str, str, str, float]]) -> set[int]:

@@ -10,7 +10,7 @@ import io
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -348,12 +348,7 @@ def with_scope(kind: Record, scope: Scope) -> Record:
     return kind
 
 
-def read_run(
-    logs: Sequence[Log],
-    wanted: Wanted,
-    census: ParseStats,
-    packs_of: Callable[[Log], Iterator[Pack]],
-) -> Iterator[Pack]:
+def read_run(logs: Sequence[Log], wanted: Wanted, census: ParseStats) -> Iterator[Pack]:
     """Yield what the logs of a run state; if nothing was measured, they are read again.
 
     Then the generic parser reads them. A pipe cannot be read again. If the run is known to have
@@ -361,7 +356,7 @@ def read_run(
     """
     metrics, ranks = set[str](), set[float]()
     for log in logs:
-        for pack in packs_of(log):
+        for pack in read(log, parsers_of(wanted), wanted.prefix, census, Mark()):
             metrics |= {kind.metric for kind in pack.kinds}
             sizes = {n for n, kind in enumerate(pack.kinds) if kind.metric == "world_size"}
             # Two numbers are as good as more.

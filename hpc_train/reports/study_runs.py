@@ -10,13 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.base.errors import LogParseError, StoreError
-from hpc_train.base.files import is_folder, is_regular, read_regular
-from hpc_train.logs.collect import each_once, logs_of, packs_in
+from hpc_train.base.files import is_folder, is_regular
+from hpc_train.logs.collect import logs_of, packs_in
 from hpc_train.logs.log_file import log_files
-from hpc_train.logs.read_log import Log, ParseStats, Wanted, with_scope
+from hpc_train.logs.read_log import Log, ParseStats, Wanted, pressed, unpressed, with_scope
 from hpc_train.logs.record import Pack, Record, packs_of
 from hpc_train.logs.record_file import json_lines, read_record_file
-from hpc_train.logs.record_index import Index
 from hpc_train.runs.expected_runs import ExpectedStudy, expected_study, single_jobs, without_copies
 from hpc_train.runs.json_files import read_cache, write_cache
 from hpc_train.runs.run import JobState, Run
@@ -37,16 +36,15 @@ def run_records(run: Run, options: Wanted, stats: ParseStats) -> Iterator[Pack]:
         yield from packs_of(_stored(folder.records))
         return
     logs = logs_of(folder.run_id, [folder.logs], folder.path)
-    if not options.usual:
-        yield from packs_in(logs, options, own_stats)
-        stats.add(own_stats)
-        return
-    yield from indexed(logs, options, own_stats, folder.index)
+    lasts = options.usual and run.state.finished and not _has_all(folder.records, logs)
+    kept = []
+    for pack in packs_in(logs, options, own_stats):
+        if lasts:
+            kept.append(pressed(pack))
+        yield pack
     stats.add(own_stats)
-    if run.state.finished and _older(folder.records, folder.index):
-        index = Index(options, _content(folder.index))
-        packs = each_once(logs, options, ParseStats(), index)
-        write_cache(folder.records, (json_lines(pack).encode() for pack in packs))
+    if lasts:
+        write_cache(folder.records, (json_lines(unpressed(pack)).encode() for pack in kept))
 
 
 def _stored(path: Path) -> Sequence[Record]:
@@ -57,28 +55,12 @@ def _stored(path: Path) -> Sequence[Record]:
         return read_record_file(path)
 
 
-def _older(records: Path, index: Path) -> bool:
-    """Whether the index was written later; the same index has the same records."""
-    if not is_regular(index):
+def _has_all(records: Path, logs: Sequence[Log]) -> bool:
+    """Whether the records were written after the logs."""
+    if not is_regular(records):
         return False
-    return not is_regular(records) or records.stat().st_mtime_ns < index.stat().st_mtime_ns
-
-
-def _content(path: Path) -> bytes:
-    """Return the contents of an index; empty if it cannot be read."""
-    try:
-        return read_regular(path)
-    except OSError:
-        return b""
-
-
-def indexed(logs: Sequence[Log], options: Wanted, stats: ParseStats, path: Path) -> Iterator[Pack]:
-    """Yield the records of logs with the index in a file, which is updated if possible."""
-    index = Index(options, _content(path))
-    yield from packs_in(logs, options, stats, index)
-    content = index.content()
-    if content is not None:
-        write_cache(path, content)
+    written = records.stat().st_mtime_ns
+    return all(log.path.stat().st_mtime_ns <= written for log in logs)
 
 
 class StudyRuns(NamedTuple):

@@ -235,11 +235,6 @@ class RunFolder(Value, frozen=True, kw_only=True):
         """The transport that NCCL printed in the logs."""
         return self.path / "transport.json"
 
-    @property
-    def index(self) -> Path:
-        """The index of the logs at the last reading."""
-        return self.path / "logs.index"
-
 
 class Failure(Value, frozen=True, kw_only=True):
     """The first rank that failed; `lost_peer` is whether its log says only that it lost another.

@@ -1,7 +1,7 @@
-"""Log reading: `collect` and `diagnose`; read again; memory; ranks.
+"""Log reading: `collect` and `diagnose`; memory; ranks.
 
 The log has four kinds of line: NCCL INFO, steps, epochs, errors. Goals: 1 GB in 3 s on one core,
-the second time in a tenth, 2,000 rank files of 500 KB in 3 s, less than 200 MB of memory.
+2,000 rank files of 500 KB in 3 s, less than 200 MB of memory.
 """
 
 from __future__ import annotations
@@ -33,17 +33,11 @@ COLLECT = """
 import json, resource, sys, time
 from pathlib import Path
 from hpc_train.logs.read_log import ParseStats
-from hpc_train.logs.collect import logs_of, records_of, wanted
-from hpc_train.logs.record_index import Index
-kept, look = Path(sys.argv[2]), wanted(sys.argv[4])
+from hpc_train.logs.collect import logs_of, packs_in, wanted
+look = wanted(sys.argv[2])
 wall, cpu = time.perf_counter(), time.process_time()
-index = None
-if sys.argv[3] == "index":
-    index = Index(look, kept.read_bytes() if kept.exists() else b"")
 logs = logs_of("bench", [Path(sys.argv[1])])
-count = sum(1 for _ in records_of(logs, look, ParseStats(), index))
-if index is not None and (content := index.content()):
-    kept.write_bytes(content)
+count = sum(len(pack) for pack in packs_in(logs, look, ParseStats()))
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps({"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu,
     "records": count, "mib": used.ru_maxrss / 1024}))
@@ -111,9 +105,9 @@ def generate(size: int, ranks: int) -> tuple[Path, Path]:
     return log, folder
 
 
-def ours(path: Path, kept: Path, *, index: bool = False, form: str = "auto") -> dict[str, float]:
+def ours(path: Path, form: str = "auto") -> dict[str, float]:
     """Collect in a fresh process; return what it says of itself."""
-    return measured([COLLECT, str(path), str(kept), "index" if index else "-", form])
+    return measured([COLLECT, str(path), form])
 
 
 def measured(script: list[str]) -> dict[str, float]:
@@ -127,48 +121,33 @@ def measured(script: list[str]) -> dict[str, float]:
 
 def rows(log: Path, folder: Path, rounds: int) -> list[tuple[str, str, str, str]]:
     """Measure everything in turns, so that other load hits all alike; keep the best."""
-    size, kept = log.stat().st_size / 1e6, FOLDER / "kept.index"
+    size = log.stat().st_size / 1e6
     mine: list[dict[str, float]] = []
     single: list[dict[str, float]] = []
     diagnoses: list[dict[str, float]] = []
-    first: list[dict[str, float]] = []
-    again: list[dict[str, float]] = []
     for _ in range(rounds):
-        single.append(ours(log, kept, form="events"))
+        single.append(ours(log, "events"))
         diagnoses.append(measured([DIAGNOSE, str(log)]))
-        mine.append(ours(log, kept))
-        kept.unlink(missing_ok=True)
-        first.append(ours(log, kept, index=True))
-        again.append(ours(log, kept, index=True))
+        mine.append(ours(log))
     best = min(found["wall"] for found in mine)
     cpu = min(found["cpu"] for found in mine)
-    peak = max(one["mib"] for one in (*mine, *single, *diagnoses, *first, *again))
-    found = [
+    peak = max(one["mib"] for one in (*mine, *single, *diagnoses))
+    return [
         ("collect", f"{best:.2f} s", f"{size / best:.0f} MB/s", f"CPU {cpu:.2f} s"),
         ("records", f"{mine[0]['records']:.0f}", "", ""),
         of_ours("collect, one format", single, size),
         of_ours("diagnose, with NCCL", diagnoses, size),
         ("peak memory", f"{peak:.0f} MiB", "", "at most 200 MB"),
+        of_ranks(folder, rounds),
     ]
-    found.append(of_again(first, again))
-    return [*found, of_ranks(folder, kept, rounds)]
 
 
-def of_ranks(folder: Path, kept: Path, rounds: int) -> tuple[str, str, str, str]:
+def of_ranks(folder: Path, rounds: int) -> tuple[str, str, str, str]:
     """Return the row of many small files."""
-    best = min(ours(folder, kept)["wall"] for _ in range(rounds))
+    best = min(ours(folder)["wall"] for _ in range(rounds))
     files = list(folder.iterdir())
     rate = f"{sum(path.stat().st_size for path in files) / 1e6 / best:.0f} MB/s"
     return f"{len(files)} rank files, 500 KB each", f"{best:.2f} s", rate, "two processes"
-
-
-def of_again(
-    first: list[dict[str, float]], again: list[dict[str, float]]
-) -> tuple[str, str, str, str]:
-    """Return the row of the second collect, against the first one with an index."""
-    wall, cpu = (min(one[clock] for one in again) for clock in ("wall", "cpu"))
-    part = cpu / min(one["cpu"] for one in first)
-    return "collect again", f"{wall:.2f} s", "index", f"{part:.3f} of the first's CPU seconds"
 
 
 def of_ours(name: str, rounds: list[dict[str, float]], size: float) -> tuple[str, str, str, str]:

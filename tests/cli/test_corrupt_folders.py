@@ -26,7 +26,7 @@ STEPS = "".join(
 GOOD, BAD = "1-good-r1", "2-bad-r1"
 FILES = (
     "run.json", "status.json", "submission.json", "job.sbatch", "cut_off", "records.jsonl",
-    "logs.index", "transport.json", "diagnosis.txt", "logs", "logs/job.out",
+    "transport.json", "diagnosis.txt", "logs", "logs/job.out",
     "logs/rank-0.out", "../study.json", "../exclude.yaml", "../.queue/1.lock", "../.queue/1.log",
     "../.submit.lock",
 )  # fmt: skip

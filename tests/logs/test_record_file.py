@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from itertools import permutations
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hpc_train.jobs.log_selection import LogPattern
-from hpc_train.logs.collect import logs_of, records_of, wanted
 from hpc_train.logs.formats.base import Hit
 from hpc_train.logs.line import Line
-from hpc_train.logs.read_log import Packer, ParseStats, Wanted
+from hpc_train.logs.read_log import Packer
 from hpc_train.logs.record import Record, packs_of
 from hpc_train.logs.record_file import csv_rows, is_record_file
-from hpc_train.logs.record_index import Index
 from hpc_train.reports.collect import records_text
 
 WORDS = st.text('a," \n\r;é0%s', max_size=5)
@@ -93,30 +89,3 @@ def test_the_host_in_the_prefix_of_a_line_is_that_of_its_values() -> None:
     for number, name in enumerate((b"n1", b"n2", b"n1"), start=1):
         packer.add("p", Line(b"[%s:0] x" % name, number), [Hit("loss", 1.0, "global")])
     assert [record.node for record in packer.taken().records()] == ["n1", "n2", "n1"]
-
-
-TOOK = LogPattern(regex=r"took (?P<step_time>[\d.]+) s", scope="global")
-QUESTIONS = {
-    "auto": wanted("auto"),
-    "events": wanted("events"),
-    "prefix": wanted("auto", r"job \d{1,9}: "),
-    "pattern": wanted("auto", patterns=(TOOK,)),
-}
-
-
-def read(log: Path, question: Wanted, kept: bytes = b"") -> tuple[Index, int]:
-    index = Index(question, kept)
-    return index, len(list(records_of(logs_of("r", [log]), question, ParseStats(), index)))
-
-
-@pytest.mark.parametrize(("first", "second"), list(permutations(QUESTIONS, 2)))
-def test_another_question_reads_the_log_again(tmp_path: Path, first: str, second: str) -> None:
-    log = tmp_path / "a.log"
-    log.write_text('job 7: took 0.5 s\njob 7: @hpct {"step":1,"step_time":0.5}\n')
-    kept = read(log, QUESTIONS[first])[0].content()
-    assert kept is not None
-    fresh = read(log, QUESTIONS[second])
-    assert read(log, QUESTIONS[second], kept)[1] == fresh[1]
-    (asked,) = logs_of("r", [log])
-    assert Index(QUESTIONS[first], kept).knows(asked)
-    assert not Index(QUESTIONS[second], kept).knows(asked)
