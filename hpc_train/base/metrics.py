@@ -251,11 +251,6 @@ METRICS: tuple[Metric, ...] = (
         text=TextColumn(heading="{own}speedup\n{level}", compact=True, decimals=2),
     ),
     Metric(
-        key="common_speedup", direction="higher", of_run="none", over_runs="computed",
-        limits="object",
-        text=TextColumn(heading="speedup to common\nbaseline {level}", compact=True, decimals=2),
-    ),
-    Metric(
         key="efficiency", direction="higher", of_run="none", over_runs="computed", limits="object",
         text=TextColumn(
             heading="{own}efficiency\n[%] {level}", compact=True, decimals=0, factor=100

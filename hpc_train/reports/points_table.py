@@ -57,13 +57,11 @@ RATIOS = ("speedup", "ideal", "efficiency")
 # Columns that are dropped first if the table is too wide, unless speedup is computed from them.
 LESS = (
     "nodes", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal",
-    "tokens_per_second", "common_speedup", "samples_per_second", "accuracy",
+    "tokens_per_second", "samples_per_second", "accuracy",
 )  # fmt: skip
 # Columns that may be empty.
 COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
-COMPARED = frozenset({
-    "speedup", "common_speedup", "ideal", "efficiency", "doubling", "karp_flatt",
-})  # fmt: skip
+COMPARED = frozenset({"speedup", "ideal", "efficiency", "doubling", "karp_flatt"})
 FASTER, NO_RESULT = "faster", "no result"
 ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
 SIGNIFICANT = {
@@ -195,8 +193,6 @@ def _is_needed(key: str, cells: Sequence[str], points: Sequence[Row], *, wide: b
     if key in RATIOS:
         compared = any(row["speedup"] is not None and not row["is_baseline"] for row in points)
         return compared or not one_size(points)
-    if key == "common_speedup" and not wide:
-        return any(row[key] is not None for row in points) and has_own_baselines(points)
     values = set(cells)
     if key == "ranks" or (key in ("nodes", "gpus") and not wide):
         return len(values) > 1 and (wide or _is_needed_size(key, points))
@@ -247,10 +243,7 @@ def _reasons(row: Row, empty: Mapping[str, str]) -> Iterator[str]:
         yield f"no run with a result ({row['not_ok']})"
         return
     if COMPARED & empty.keys() and row["note"]:
-        beside = row["common_speedup"] is not None  # the table has that to the common baseline
-        yield str(row["note"]).replace("no sp", "no own-series sp" if beside else "no sp", 1)
-    if "common_speedup" in empty and not row["note"]:
-        yield "no other series did the same work, so that there is no common baseline"
+        yield str(row["note"])
     later = {"doubling", "karp_flatt"} & empty.keys()
     if later and not row["note"] and not row["is_baseline"]:
         yield "doubling needs the point of half the size, Karp-Flatt a point above the baseline"

@@ -359,7 +359,7 @@ class _Points:
             return row
         if row := self._pairs.get((other, leader, size)):
             ends = dict(zip(_ENDS, ("", "_high", "_low"), strict=True)).items()
-            turned = {f"{n}{a}": row[f"{n}{b}"] for n in ("ratio", "mean_ratio") for a, b in ends}
+            turned = {f"ratio{a}": row[f"ratio{b}"] for a, b in ends}
             return {**row, **{n: v and 1 / v for n, v in turned.items()}, "not_ok": ""}
         return None
 
@@ -503,22 +503,7 @@ def _beside(found: _Points, top: Row, series: str) -> str:
     for word in (SAME, "faster"):
         if word in near:
             text += f"{'; ' * bool(text)}{word} at {together(near[word])}"
-    return text + _over_sizes(at)
-
-
-def _over_sizes(pair: Row) -> str:
-    """Return `; 4.1 % slower [2.0, 6.1] on average over 3 sizes`, without repetitions nothing."""
-    ends = [pair[f"mean_ratio{end}"] for end in _ENDS]
-    if None in ends:
-        return ""
-    value, low, high = (100 * (1 - 1 / end) for end in ends)
-    if low <= _ROUNDING and high >= -_ROUNDING:
-        said = SAME
-    else:
-        shown = [significant(abs(end), 2) for end in (value, *sorted((low, high), key=abs))]
-        word = "slower" if value > 0 else "faster"
-        said = f"{shown[0]} % {word} [{shown[1]}, {shown[2]}]"
-    return f"; {said} on average over {pair['shared_sizes']} sizes"
+    return text
 
 
 def _word(pair: Row) -> str:

@@ -76,8 +76,7 @@ TARGET = (
     "samples/throughput; with start-up, it includes what the warm-up (initialisation, compilation, "
     "first steps) took beyond its usual steps, and is -- where that was not recorded. Both include "
     "evaluations if the throughput does. A run without a throughput has its share of the time to "
-    "train, with start-up. With three or four runs the time is their mean; with more, the mean "
-    "without the best and the worst one, and one run may fail (MLPerf). "
+    "train, with start-up. Of several runs it is the mean. "
     "Statistical efficiency = samples to target at the baseline / at the point."
 )
 

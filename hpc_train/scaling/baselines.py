@@ -1,4 +1,4 @@
-"""Points -> those that each is compared with: its baseline, a common one, half its size."""
+"""Points -> those that each is compared with: its baseline, half its size, other series."""
 
 from __future__ import annotations
 
@@ -236,23 +236,6 @@ def _add_batches(groups: Grouped, works: Sequence[dict[str, str]]) -> None:
     for work, level in zip(works, levels_of(most, ROUNDED).tolist(), strict=True):
         if level >= 0:
             work[_BATCH] = str(level)
-
-
-def common_baselines(groups: Grouped, study: ExpectedStudy, of_point: Ints, rate: Floats) -> Ints:
-    """Return the baseline that all series of a class share; -1 if one of them has a result.
-
-    It is the fastest point of the smallest size that has a result, among the points with the values
-    of `study.baseline`. `rate` is the mean rate of each point, NaN without a result. A point of an
-    unknown size is not compared.
-    """
-    gpus, ranks, nodes = groups.sizes
-    sized = ~(np.isnan(gpus) & np.isnan(ranks) & np.isnan(nodes))
-    usable = _wanted(groups, study) & sized & ~np.isnan(rate)
-    base = np.full(int(of_point.max(initial=-1)) + 1, -1, dtype=np.int64)
-    for point in np.lexsort((-rate, nodes, ranks, gpus))[::-1].tolist():
-        if usable[point]:
-            base[of_point[point]] = point
-    return np.where(sized & with_several(groups, of_point, rate), base[of_point], -1)
 
 
 def with_several(groups: Grouped, of_point: Ints, rate: Floats) -> Mask:

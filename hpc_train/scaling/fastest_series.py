@@ -20,8 +20,8 @@ from hpc_train.scaling.confidence_intervals import (
     step_down,
     welch,
 )
-from hpc_train.scaling.group_reductions import NAN, Floats, Ints, Mask, Moments, codes, moments
-from hpc_train.scaling.points import KEY, Grouped, grouped, rates_by, sizes_of
+from hpc_train.scaling.group_reductions import Floats, Ints, Mask, codes, moments
+from hpc_train.scaling.points import KEY, grouped, rates_by, sizes_of
 from hpc_train.scaling.report_options import CONFIDENCE
 
 SIZES = KEY[1:]
@@ -30,7 +30,6 @@ NO_RESULT, ALONE = "no result", "no other series at this size"
 COLUMNS = (
     *SIZES, "group", "basis", "fastest", "value", "n", "series", "other_value", "other_n", "not_ok",
     "ratio", "ratio_low", "ratio_high", "level", "comparisons", "verdict",
-    "mean_ratio", "mean_ratio_low", "mean_ratio_high", "shared_sizes",
 )  # fmt: skip
 
 
@@ -57,9 +56,6 @@ def fastest_frame(
     and A. C. Tamhane, Multiple Comparison Procedures, Wiley 1987); `level` is that of the interval.
     `verdict` is `faster` if `ratio_low` is above 1. Times that were cut to whole seconds are each
     up to 1 s longer, and the interval allows for that.
-
-    `mean_ratio` is the geometric mean of the ratios of both series over their `shared_sizes`, those
-    at which both have repetitions, two at least. Its interval is corrected for all such pairs.
     """
     groups = grouped(runs)
     columns = {name: points[name].tolist() for name in ("basis", "regime")}
@@ -90,51 +86,7 @@ def fastest_frame(
     rows = _rows(points.assign(group=group), pairs, own.number, found)
     table: pd.DataFrame = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
     table["comparisons"] = several
-    if table.empty:
-        return table
-    usable = (own.number > 1) & ~points["whole_seconds"].to_numpy(dtype=bool)
-    _add_means(table, groups, logs, np.where(usable, size, -1), confidence)
     return table
-
-
-def _add_means(
-    table: pd.DataFrame, groups: Grouped, logs: Floats, size: Ints, confidence: float
-) -> None:
-    """Add the mean ratio of the two series of each row, over the sizes that they share."""
-    own, block = moments(logs, groups.point, groups.size), block_codes(groups.runs)
-    places: dict[str, dict[int, int]] = {}
-    for at in np.flatnonzero(size >= 0).tolist():
-        places.setdefault(groups.labels[groups.of_point[at]], {})[int(size[at])] = at
-    pairs = list(zip(table["fastest"], table["series"], strict=True))
-    found = {}
-    for pair in set(pairs):
-        first, second = (places.get(name, {}) for name in pair)
-        shared = [number for number in first if number in second]
-        if len(shared) > 1:
-            at, to = (np.array([of[number] for number in shared]) for of in (first, second))
-            other = np.full(groups.size, -1, dtype=np.int64)
-            other[to] = at
-            within = differences(logs, groups.point, block, other).inverse()
-            paired = (_mean(within.moments.of(to)), (np.inf, 0.0, 0.0))
-            apart = (_mean(own.of(at)), _mean(own.of(to)))
-            found[pair] = (*(paired if within.complete[to].all() else apart), len(shared))
-    tests = len({frozenset(pair) for pair in found})
-    none = ((NAN, NAN, NAN),) * 2
-    one, two, table["shared_sizes"] = zip(*(found.get(p, (*none, 0)) for p in pairs), strict=True)
-    a, b = (Moments(*np.array(side).T) for side in (one, two))
-    ratio, _ = step_down(lambda level: welch(a, b, level), len(pairs), tests, confidence)
-    table[["mean_ratio", "mean_ratio_low", "mean_ratio_high"]] = np.stack(ratio, axis=1)
-
-
-def _mean(cells: Moments) -> tuple[float, ...]:
-    """Return the mean of the means of cells as moments: Welch's interval is then that of all cells.
-
-    Its degrees of freedom are those of the sum of their variances (Satterthwaite 1946).
-    """
-    spread = cells.variance / cells.number
-    with np.errstate(divide="ignore", invalid="ignore"):
-        number = 1 + spread.sum() ** 2 / np.sum(spread**2 / (cells.number - 1))
-    return number, cells.mean.mean(), number * spread.sum() / len(spread) ** 2
 
 
 def _same_size(points: pd.DataFrame, group: Ints, several: Mask) -> Ints:

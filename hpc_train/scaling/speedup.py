@@ -13,8 +13,6 @@ from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.baselines import (
     baselines,
-    common_baselines,
-    comparable_series,
     halves,
     refused,
 )
@@ -56,7 +54,7 @@ _BATCH, *_OTHERS = (
 )
 COLUMNS = (
     *KEY, "cpus_per_task", "regime", "basis", "assumption", "looks_weak", "work", "is_baseline",
-    "is_common_baseline", "is_paired", _BATCH, "n_ok", "n_submitted",
+    "is_paired", _BATCH, "n_ok", "n_submitted",
     "not_ok", *_OTHERS, "whole_seconds", "transport", "confidence", "flags", "note",
 )  # fmt: skip
 FLOATS = tuple(name for name in (_BATCH, *_OTHERS, "confidence") if name not in COUNTS)
@@ -119,9 +117,6 @@ def against(
     q = ideal(groups, base.point)
     speedup = _one(sides.ratio(base.point, level), base.point == every)
     mixed = np.array([regime == "mixed" for regime in columns["regime"]], dtype=bool)
-    comparable = comparable_series(groups, study, columns)
-    common = common_baselines(groups, study, comparable, sides.moments.mean)
-    common = np.where(mixed, -1, common)
     serial = [karp_flatt(limit, np.where(mixed, NAN, q)) for limit in speedup]
     half = np.where(mixed, -1, halves(groups))
     doubled = sides.ratio(half, level)
@@ -143,8 +138,6 @@ def against(
         # The efficiency of a doubling, S(2p)/(2 S(p)); CSC requires 0.75.
         **limited("doubling", divided(doubled, np.float64(2))),
         **limited("karp_flatt", IntervalArrays(serial[0], serial[2], serial[1])),
-        "is_common_baseline": common == every,
-        **limited("common_speedup", _one(sides.ratio(common, level), common == every)),
     }
     return added, base.point
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,23 +17,6 @@ from hpc_train.scaling.points import KEY
 from hpc_train.scaling.record_arrays import record_arrays
 from hpc_train.scaling.report_options import Target
 from hpc_train.scaling.runs import OK
-
-_LEAST_RUNS = 3
-_OLYMPIC = 5
-
-
-def score(times: Sequence[float | None]) -> float | None:
-    """Return the olympic mean of times (MLPerf Training rules); None if too many runs failed.
-
-    The best and the worst run are dropped; of 40 runs four of each. Three or four runs, which the
-    largest benchmarks require, are all averaged. A failed run (None) is dropped as the worst.
-    """
-    ordered = sorted(math.inf if time is None else time for time in times)
-    dropped = max(1, len(ordered) // 10) if len(ordered) >= _OLYMPIC else 0
-    kept = ordered[dropped : len(ordered) - dropped]
-    found = math.fsum(kept) / len(kept)
-    return found if math.isfinite(found) else None
-
 
 # Values of a validation take precedence over those of the training.
 VARIANTS = ("validation", "eval", "")
@@ -57,7 +39,7 @@ def target_rows(
     """Return one row per point: the number of runs that reached the target, samples and time.
 
     `samples_to_target` is the mean over the runs, and None unless each of them reached it;
-    `time_to_target_s` the mean, of three and more runs their MLPerf score. Nothing is extrapolated.
+    so are the times. Nothing is extrapolated.
     `runs` are the ok runs of the point, each with its `state`.
     """
     seen = _evaluations(numbered(record_arrays(records), runs["run_id"].tolist()), to)
@@ -164,19 +146,14 @@ def _time(row: Mapping[Any, Any], count: float) -> float | None:
 def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
     states = [run["state"] for run in own]
     reached = states.count(REACHED)
-    counts = [run["samples_to_target"] for run in own if run["state"] == REACHED]
     state = REACHED if own and reached == len(own) else NOT_REACHED
     if not own or UNKNOWN in states:
         state = UNKNOWN
     batch = row["global_batch"]
 
-    def score_of(name: str) -> float | None:
-        times = [run[name] for run in own]
-        if any(run["state"] == REACHED and run[name] is None for run in own):
-            return None
-        if len(times) >= _LEAST_RUNS:
-            return score(times)
-        return None if None in times else float(np.mean(times))
+    def mean(name: str) -> float | None:
+        values = [run[name] for run in own]
+        return None if state != REACHED or None in values else float(np.mean(values))
 
     return {
         **{name: _plain(row[name]) for name in KEY},
@@ -186,8 +163,7 @@ def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
         "n_ok": len(own),
         "n_reached": reached,
         "state": state,
-        "samples_to_target": float(np.mean(counts)) if state == REACHED else None,
-        **{name: None if state == UNKNOWN else score_of(name) for name in _TIMES},
+        **{name: mean(name) for name in ("samples_to_target", *_TIMES)},
         "startup_s": _plain(row["startup_s"]),
         "statistical_efficiency": None,
         "runs": list(own),

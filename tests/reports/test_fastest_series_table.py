@@ -31,11 +31,10 @@ def test_the_fastest_series_is_named_first_and_how_much_slower_the_others_are(
     assert fast.startswith("B: 8 GPUs 1680 samples/s, 5.60 [")
     assert fast.endswith("] times 1 GPU, efficiency 70 %.")
     assert slow.startswith("A: 52 % slower [")
-    assert "] at 8 GPUs; 61 % slower [61, 62] on average over 4 sizes." in slow
+    assert "] at 8 GPUs." in slow
     heads = {column.key: column.heading for column in report.tables[0].columns}
     assert heads["speedup"].startswith("own-series\n")
     assert heads["efficiency"].startswith("own-series\n")
-    assert heads["common_speedup"] == "speedup to common\nbaseline [95 %]"
 
 
 def test_a_smaller_size_may_have_another_fastest_and_failures_are_told() -> None:
@@ -47,21 +46,13 @@ def test_a_smaller_size_may_have_another_fastest_and_failures_are_told() -> None
     assert [row[-1] for row in found.tables[1].rows] == [
         "yes", "yes", "yes", "no result (3 FAILED)",
     ]  # fmt: skip
-    assert (
-        made(tables(crossing))
-        .answer[1]
-        .endswith(
-            "] at 8 GPUs; faster at 1 and 2 GPUs; 11 % slower [10, 12] on average over 4 sizes."
-        )
-    )
+    assert made(tables(crossing)).answer[1].endswith("] at 8 GPUs; faster at 1 and 2 GPUs.")
 
 
 def test_a_difference_that_is_noise_is_not_called_one() -> None:
     close = {"A": lambda n: 100.0 * n, "B": lambda n: 100.5 * n}
     found = made(tables(close))
-    assert found.answer[1] == (
-        "A: no difference seen at 1, 2, 4 and 8 GPUs; no difference seen on average over 4 sizes."
-    )
+    assert found.answer[1] == ("A: no difference seen at 1, 2, 4 and 8 GPUs.")
     assert {row[-1] for row in found.tables[1].rows} == {"no"}
     assert any("98.75 % (Holm: 4 pairs" in note for note in found.notes)
 

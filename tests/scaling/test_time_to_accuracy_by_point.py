@@ -12,7 +12,7 @@ from hpc_train.logs.record import Record
 from hpc_train.scaling.report_options import Target
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
-from hpc_train.scaling.time_to_accuracy_by_point import score, target_rows
+from hpc_train.scaling.time_to_accuracy_by_point import target_rows
 from tests.scaling.studies import expected, record, study
 
 TO = Target(metric="accuracy", value=0.9)
@@ -63,33 +63,6 @@ def test_one_run_that_did_not_get_there_leaves_the_point_without_a_number() -> N
     assert two["time_to_target_without_startup_s"] is None
     assert two["statistical_efficiency"] is None
     assert [run["best"] for run in two["runs"]] == [0.95, 0.89, 0.89]
-
-
-# training_results_v4.0, NVIDIA, Llama 2 70B LoRA: run_stop - run_start of ten logs, minutes.
-LORA = (27.151, 27.387, 30.824, 27.115, 27.077, 27.166, 27.141, 30.745, 23.541, 30.765)
-
-
-def test_the_score_of_mlperf() -> None:
-    # Without 23.541 and 30.824.
-    assert score(LORA) == pytest.approx(224.547 / 8)
-    assert score([1.0] * 3 + [2.0] * 33 + [100.0] * 4) == 2.0
-    assert score([1.0] * 4 + [2.0] * 31 + [100.0] * 5) == pytest.approx(2 + 98 / 32)
-    assert score([1.0, 2.0, 6.0]) == 3.0
-    assert score([1.0, 2.0, 3.0, 4.0, None]) == 3.0
-    assert score([1.0, 2.0, 3.0, None, None]) is None
-
-
-def test_a_time_that_is_not_known_is_not_the_worst() -> None:
-    """It is not dropped as that of a run that failed, but leaves the point without a score."""
-    records = [r for k in range(5) for r in _run(f"1-{k}", 32, 100, (0.95,))]
-    unknown = [r for r in records if not (r.run == "1-4" and r.metric == "samples_per_second")]
-    unknown.append(record("1-4", "epoch_time", 4.0, step=1))
-    one, _ = _rows(unknown, each=5)
-    assert (one["n_ok"], one["n_reached"], one["state"]) == (5, 5, "reached")
-    assert one["runs"][4]["time_to_target_without_startup_s"] is None
-    assert one["time_to_target_without_startup_s"] is None
-    one, _ = _rows(records, each=5)
-    assert one["time_to_target_without_startup_s"] == pytest.approx(3.2)
 
 
 def test_a_validation_counts_more_than_what_is_trained_on() -> None:
