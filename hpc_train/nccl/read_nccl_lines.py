@@ -48,8 +48,8 @@ class RankPlacement(NamedTuple):
 class Tally:
     """Counts of facts; `facts` is keyed by kind (`network`, `plugin`, `env NCCL_ALGO`) and value.
 
-    `counts` are events (`rings`, `warnings`), `largest` is the largest number of a kind. `first` is
-    the position of the first line of each kind.
+    `counts` are those of the channels that receive, `largest` is the largest number of a kind.
+    `first` is the position of the first line of each kind.
     """
 
     def __init__(self) -> None:
@@ -129,10 +129,9 @@ class Message(Value, frozen=True, kw_only=True, dict=True):
 
 
 class Messages(Value, frozen=True, kw_only=True):
-    """The content of the file: literals of the lines, events to count, and messages."""
+    """The content of the file: literals of the lines, and messages."""
 
     schema: Literal[1]
-    events: dict[str, str]
     literals: tuple[str, ...]
     messages: tuple[Message, ...]
 
@@ -143,13 +142,12 @@ def nccl_lines() -> Messages:
     return load_data("nccl_lines.yaml", Messages)
 
 
-_LARGEST = frozenset({"ranks", "nodes", "init_s"})
+_LARGEST = frozenset({"ranks", "nodes"})
 _CHANNELS = (
     b" via NET/",
     b" via P2P/",
     b" via SHM/",
     b" via direct shared memory",
-    b" via COLLNET/",
 )
 _VIA = b" via "
 _OURS = b"CCL"
@@ -171,8 +169,7 @@ class TransportReader:
 
     def __init__(self, source: str) -> None:
         known = nccl_lines()
-        self.literals = (*_CHANNELS, *(one.encode() for one in (*known.events, *known.literals)))
-        self._events = {event.encode(): name for event, name in known.events.items()}
+        self.literals = (*_CHANNELS, *(one.encode() for one in known.literals))
         self._messages = known.messages
         self._tally = Tally()
         self._source = source
@@ -230,7 +227,6 @@ class TransportReader:
 
     def _network(self, channel: Channel, host: str, lines: int) -> None:
         tally = self._tally
-        tally.counts["pxn"] += lines * channel.proxied
         if not channel.gdr:
             tally.without_gdr[f"{host or '?'}:NET/{channel.network}/{channel.nic}"] += lines
         if channel.ends is None:
@@ -243,10 +239,6 @@ class TransportReader:
             tally.counts["received by gdr"] += lines * channel.gdr
 
     def _statements(self, line: Line, lines: int) -> None:
-        for event, name in self._events.items():
-            if event in line.raw:
-                self._tally.counts[name] += line.raw.count(event) * lines
-                self._first(name, line.number)
         for host, text in _pieces(line.text):
             if host:
                 self._tally.hosts[host] += lines
@@ -271,17 +263,16 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
         yield start[1], text[start.end() : end]
 
 
-# `.. 3[1b000] -> 4[3d000] [send] via NET/IB/2(5)/GDRDMA/Shared` -> kind, ends, GPUDirect, proxy.
+# `.. 3[1b000] -> 4[3d000] [send] via NET/IB/2(5)/GDRDMA/Shared` -> kind, ends, GPUDirect.
 #
 # All versions: `Ring` and `Channel`, with and without a connection's number, a device in brackets
 # (bus or number), a proxy rank (PXN) in parentheses, and the text that RCCL adds at the end.
 
 _CHANNEL_VIA = re.compile(
     rb"via (?:"
-    rb"NET/(?P<net>[^/:\r\n]{1,48})/(?P<nic>\d{1,6})(?P<proxy>\(\d{1,7}\))?(?P<gdr>/GDRDMA)?"
+    rb"NET/(?P<net>[^/:\r\n]{1,48})/(?P<nic>\d{1,6})(?:\(\d{1,7}\))?(?P<gdr>/GDRDMA)?"
     rb"|P2P/(?P<p2p>direct pointer|IPC|CUMEM|MNNVL|indirect|[A-Za-z]{2,16}(?=[/\s]|\Z))"
     rb"|(?P<shm>SHM/|direct shared memory)"
-    rb"|COLLNET/(?P<coll>[^/:\r\n]{1,48})/\d{1,6}(?P<coll_gdr>/GDRDMA)?"
     rb")"
 )
 _ENDS = re.compile(
@@ -298,7 +289,6 @@ class Channel(NamedTuple):
     network: str = ""
     nic: str = ""
     gdr: bool = False
-    proxied: bool = False
     ends: tuple[int, int, bool] | None = None
 
 
@@ -309,21 +299,11 @@ def channels_in(raw: bytes) -> Iterator[Channel]:
             yield Channel("P2P/" + match["p2p"].decode())
         elif match["shm"]:
             yield Channel("SHM")
-        elif match["coll"]:
-            yield Channel(_kind("COLLNET", match["coll"], match["coll_gdr"]))
         else:
-            kind, nic = _kind("NET", match["net"], match["gdr"]), match["nic"].decode()
-            facts = (_clean(match["net"]), nic, bool(match["gdr"]), bool(match["proxy"]))
-            yield Channel(kind, *facts, _ends(raw, match.start()))
-
-
-def _kind(family: str, name: bytes, gdr: bytes | None) -> str:
-    return f"{family}/{_clean(name)}{'/GDRDMA' if gdr else ''}"
-
-
-def _clean(name: bytes) -> str:
-    text = name.decode("utf-8", "replace")
-    return text if text.isprintable() else "?"
+            text, direct = match["net"].decode("utf-8", "replace"), bool(match["gdr"])
+            name = text if text.isprintable() else "?"
+            kind = f"NET/{name}{'/GDRDMA' if direct else ''}"
+            yield Channel(kind, name, match["nic"].decode(), direct, _ends(raw, match.start()))
 
 
 def _ends(raw: bytes, via: int) -> tuple[int, int, bool] | None:

@@ -302,10 +302,6 @@ def facts(tally: Tally) -> Transport | None:
     def usual(kind: str) -> str:
         return stated[kind].most_common(1)[0][0] if kind in stated else ""
 
-    def ordered(channels: Counter[str], *, collnet: bool = False) -> dict[str, int]:
-        every = channels.most_common()
-        return {kind: n for kind, n in every if kind.startswith("COLLNET/") == collnet}
-
     between, versions = between_nodes(tally), values("version")
     environment = sorted([kind for kind in stated if kind.startswith("env ")][:_MOST])
     return Transport(
@@ -317,26 +313,19 @@ def facts(tally: Tally) -> Transport | None:
         nodes=nodes_of(tally, between),
         hosts=hosts_of(tally),
         using_network=dict(stated.get("network", {})),
-        channels=ordered(tally.channels),
-        between_nodes=ordered(between),
-        collnet=ordered(tally.channels, collnet=True),
-        pxn_channels=counts["pxn"],
-        connected_all_rings=counts["rings"],
-        connected_all_trees=counts["trees"],
-        connected_nvls=counts["nvls trees"],
-        nvls_available="available" in stated["nvls"] if "nvls" in stated else None,
+        channels=dict(tally.channels.most_common()),
+        between_nodes=dict(between.most_common()),
         nvlink=_nvlink(tally),
         rccl="rccl" in stated,
-        init_complete=counts["init"],
-        init_s=largest.get("init_s"),
-        warn_count=counts["warnings"],
-        adapters=tuple(_adapter(text, tally) for text in values("adapter")),
+        adapters=tuple(
+            Adapter(name=name, link_layer=layer)
+            for name, layer, *_ in (text.split("/") for text in values("adapter"))
+        ),
         interfaces=values("interface"),
         plugins=values("plugin"),
         plugin_missing="plugin missing" in stated and "plugin" not in stated,
         ofi_version=usual("ofi"),
         provider=usual("provider"),
-        protocol=usual("protocol"),
         without_gdr=tuple(sorted(tally.without_gdr)[:_MOST]),
         gdr_only_received=bool(tally.without_gdr)
         and 0 < counts["received"] == counts["received by gdr"],
@@ -354,22 +343,7 @@ def _nvlink(tally: Tally) -> bool:
     if tally.largest.get("nodes") != 1:
         asked.add("env NCCL_P2P_NET_CHUNKSIZE")
     by_size = "nvlink by size" in tally.facts and asked.isdisjoint(tally.facts)
-    seen = tally.counts["nvls trees"] or tally.channels["P2P/MNNVL"]
-    return "nvlink" in tally.facts or by_size or bool(seen)
-
-
-def _adapter(text: str, tally: Tally) -> Adapter:
-    name, layer, *sharp = text.split("/")
-    device = name.partition(":")[0]
-    speeds = (one.rpartition(" ") for one in tally.facts.get("speed", ()))
-    return Adapter(
-        name=name,
-        link_layer=layer,
-        sharp=bool(sharp),
-        gdr_enabled=tally.facts.get("gdr enabled", Counter[str]())[device],
-        gdr_disabled=tally.facts.get("gdr disabled", Counter[str]())[device],
-        gbps=tuple(sorted({int(speed) / 1000 for whose, _, speed in speeds if whose == name})),
-    )
+    return "nvlink" in tally.facts or by_size or bool(tally.channels["P2P/MNNVL"])
 
 
 def hosts_of(tally: Tally) -> tuple[str, ...]:

@@ -4,19 +4,11 @@ from hpc_train.base.finding import Finding, Severity
 from hpc_train.base.value import Value
 
 
-class Adapter(Value, frozen=True, kw_only=True):
-    """A host adapter that NCCL listed: `mlx5_0:1`, its link layer (`IB`, `RoCE`).
-
-    `gdr_enabled` and `gdr_disabled` count the ranks' lines on GPUDirect RDMA of the device. `gbps`
-    are the speeds [Gbit/s] at which its link runs on the nodes, the lowest first.
-    """
+class Adapter(Value, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """A host adapter that NCCL listed: `mlx5_0:1`, its link layer (`IB`, `RoCE`)."""
 
     name: str
     link_layer: str
-    sharp: bool = False
-    gdr_enabled: int = 0
-    gdr_disabled: int = 0
-    gbps: tuple[float, ...] = ()
 
 
 class TransportFinding(Finding, frozen=True, kw_only=True):
@@ -26,15 +18,16 @@ class TransportFinding(Finding, frozen=True, kw_only=True):
     evidence: tuple[str, ...] = ()
 
 
-class Transport(Value, frozen=True, kw_only=True):
+class Transport(Value, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """Summary of the NCCL, RCCL and plug-in lines of a run's logs.
 
     `channels` counts channels by kind (`NET/IB/GDRDMA`, `P2P/CUMEM`, `SHM`), `between_nodes` those
-    whose ends are on different nodes, `collnet` in-network reductions. `using_network` counts the
-    ranks that chose each network, used or not. `nodes` and `ranks` are those of the largest
-    communicator; None if no line states them. `verdict` is short: `IB+GDR`, `sockets`, `NVLink`; it
-    is empty if no line states the transport. `nvlink`: a line says that GPUs of a node reach one
-    another by NVLink, with `rccl` by xGMI. `first` gives the first line of each kind of fact.
+    whose ends are on different nodes. `using_network` counts the ranks that chose each network,
+    used or not. `nodes` and `ranks` are those of the largest communicator; None if no line states
+    them. `verdict` is short: `IB+GDR`, `sockets`, `NVLink`; it is empty if no line states the
+    transport. `nvlink`: a line says that GPUs of a node reach one another by NVLink, with `rccl` by
+    xGMI. `first` gives the first line of each kind of fact. Files of earlier versions have further
+    fields, which are ignored.
     """
 
     verdict: str = ""
@@ -46,24 +39,14 @@ class Transport(Value, frozen=True, kw_only=True):
     using_network: dict[str, int] = {}
     channels: dict[str, int] = {}
     between_nodes: dict[str, int] = {}
-    collnet: dict[str, int] = {}
-    pxn_channels: int = 0
-    connected_all_rings: int = 0
-    connected_all_trees: int = 0
-    connected_nvls: int = 0
-    nvls_available: bool | None = None
     nvlink: bool = False
     rccl: bool = False
-    init_complete: int = 0
-    init_s: float | None = None
-    warn_count: int = 0
     adapters: tuple[Adapter, ...] = ()
     interfaces: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     plugin_missing: bool = False
     ofi_version: str = ""
     provider: str = ""
-    protocol: str = ""
     without_gdr: tuple[str, ...] = ()
     gdr_only_received: bool = False
     environment: dict[str, str] = {}

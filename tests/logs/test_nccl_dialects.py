@@ -49,22 +49,6 @@ def test_network_with_a_version_in_its_name() -> None:
     assert verdict(found).verdict == "IB+GDR"
 
 
-def test_speed_of_adapters() -> None:
-    line = (
-        "h1:10:10 [0] NCCL INFO NET/IB{} [{}] mlx5_{}:uverbs{}:1/IB provider=Mlx5 speed={} "
-        "context=0x5 pciPath=/sys/devices ar=1\n"
-    )
-    found = seen(
-        line.format(":", 0, 0, 0, 400000)
-        + line.format(" :", 1, 1, 1, 200000)
-        + "h2:10:10 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB ib0:1<0>\n"
-        + line.format(":", 1, 1, 1, 100000).replace("h1", "h2")
-    )
-    assert [(one.name, one.gbps) for one in found.adapters] == [
-        ("mlx5_0:1", (400.0,)), ("mlx5_1:1", (100.0, 200.0)),
-    ]  # fmt: skip
-
-
 def test_plugin_that_gives_up_gpudirect() -> None:
     text = (
         "h1:10:11 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 1 nics)\n"
