@@ -39,7 +39,7 @@ def test_an_unknown_state_is_refused_with_its_cell(tmp_path: Path, word: str) ->
     assert ("did you mean 'SUCCEEDED'" in caught.value.message) == (word != "1")
 
 
-@pytest.mark.parametrize("heading", ["status", "Status", "job_state", "Job status", "run_status"])
+@pytest.mark.parametrize("heading", ["status", "Status", "job_state", "Job status", "Result"])
 def test_a_failed_run_is_not_ok_under_another_heading(tmp_path: Path, heading: str) -> None:
     path = tmp_path / "table.csv"
     path.write_text(f"{heading},nodes,step_time\nFINISHED,1,0.5\nFAILED,2,0.27\n")

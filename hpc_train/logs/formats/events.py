@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -29,9 +29,6 @@ from hpc_train.logs.record import Scope
 MOST_CONDITIONS = 50
 _LONGEST_CONDITION = 200
 _CONDITION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,49}")
-_STEP_AS_PRINTED = b'{"v":1,"event":"step",'
-
-_Whole = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
 _LONGEST = 16_384
 # Stops at `@` and `{`: if another rank has written into the line, its event is found next.
 _EVENT = re.compile(rb"@hpct (\{[^{}@\r\n]{0,16384}\}?)")
@@ -63,18 +60,11 @@ class Events(Coded):
             start, end = match.span()
             if start < done:
                 continue
-            step = step_event(match[1])
-            if step is not None:
-                yield from step_hits(step, _rank(step.rank, line, start, done))
-                done = end
-                continue
             event, end = _decoded(data, match)
             if event is None:
                 yield Unreadable()
                 continue
             yield from _hits(event, _rank(whole(event.get("rank")), line, start, done))
-            if any(key in _METRICS and finite(raw) is None for key, raw in event.items()):
-                yield Unreadable()
             done = end
 
 
@@ -104,7 +94,7 @@ def _rank(stated: int | None, line: Line, start: int, floor: int) -> int | None:
     return line.file_rank if named is None else named
 
 
-def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
+def _hits(event: dict[str, Any], rank: int | None) -> Iterator[Hit | Unreadable]:
     kind = event.get("event")
     key, scope = _KINDS.get(kind, _FREE) if isinstance(kind, str) else _FREE
     step, node = whole(event.get(key)) if key else None, host_name(event.get("node"))
@@ -113,64 +103,20 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
     # In an event with a kind, `epoch` is its position in the run.
     metrics = _FREE_METRICS if kind is None else _METRICS
     size = whole(event.get("message_size"))
-    stated = condition_hits(event.get("conditions"), rank)
-    return stated + [
-        Hit(
-            metric,
-            value,
-            scope or ("per_rank" if metric in _RANKS_OWN and step is not None else "global"),
-            step,
-            rank,
-            message_size=size if metric in _OF_A_SIZE else None,
-            node=node,
-        )
-        for metric, raw in event.items()
-        if metric in metrics and (value := finite(raw)) is not None
-    ]
-
-
-class StepEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The keys that the workload writes; other events are decoded as dictionaries."""
-
-    v: int
-    event: Literal["step"]
-    rank: _Whole | None = None
-    epoch: _Whole | None = None
-    step: _Whole | None = None
-    step_time: float | None = None
-    samples: float | None = None
-    loss: float | None = None
-    compute_time: float | None = None
-    node: str = ""
-
-
-_decode_step = msgspec.json.Decoder(StepEvent).decode
-
-
-def step_event(body: bytes) -> StepEvent | None:
-    """Decode a step event of the workload; None if it has another form or is damaged."""
-    if not body.startswith(_STEP_AS_PRINTED):
-        return None
-    try:
-        event = _decode_step(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return None if None in (event.step_time, event.samples, event.loss) else event
-
-
-def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
-    """Return the values of a step, in the order in which the workload writes them."""
-    step, node, hits = event.step, host_name(event.node), []
-    # Written out, because a loop over the names would double the time of the function.
-    if (took := event.step_time) is not None:
-        hits.append(Hit("step_time", took, "per_rank", step, rank, node=node))
-    if (samples := event.samples) is not None:
-        hits.append(Hit("samples", samples, "per_rank", step, rank, node=node))
-    if (loss := event.loss) is not None:
-        hits.append(Hit("loss", loss, "per_rank", step, rank, node=node))
-    if (alone := event.compute_time) is not None:
-        hits.append(Hit("compute_time", alone, "per_rank", step, rank, node=node))
-    return hits
+    if "conditions" in event:
+        yield from condition_hits(event["conditions"], rank)
+    damaged = False
+    for metric, raw in event.items():
+        if metric not in metrics:
+            continue
+        if (value := finite(raw)) is None:
+            damaged = damaged or metric != "epoch"
+            continue
+        of_metric = scope or ("per_rank" if step is not None and metric in _RANKS_OWN else "global")
+        size_of = size if metric in _OF_A_SIZE else None
+        yield Hit(metric, value, of_metric, step, rank, message_size=size_of, node=node)
+    if damaged:
+        yield Unreadable()
 
 
 def condition_hits(stated: object, rank: int | None) -> list[Hit]:
