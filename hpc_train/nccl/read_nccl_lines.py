@@ -6,24 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache, cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from hpc_train.base.decode import load_data
 from hpc_train.base.value import Value
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import Block
-
-# Largest number of different ends that are counted separately, for bounded memory.
-_MOST = 200_000
-T = TypeVar("T")
-
-
-def _add(counts: Counter[T], key: T, number: int) -> bool:
-    """Count a key, unless it is one of too many different ones."""
-    if len(counts) >= _MOST and key not in counts:
-        return False
-    counts[key] += number
-    return True
 
 
 class Ends(NamedTuple):
@@ -64,18 +52,9 @@ class Tally:
         self.largest: dict[str, float] = {}
         self.first: dict[str, str] = {}
 
-    def connect(self, ends: Ends, channels: int) -> None:
-        """Count network channels whose ends are known."""
-        if not _add(self.ends, ends, channels):
-            self.elsewhere[ends.kind] += channels
-
-    def seat(self, seat: RankPlacement, lines: int) -> None:
-        """Count a rank that was initialised."""
-        _add(self.seats, seat, lines)
-
     def note(self, kind: str, value: str, lines: int) -> None:
         """Count a fact."""
-        _add(self.facts.setdefault(kind, Counter()), value, lines)
+        self.facts.setdefault(kind, Counter())[value] += lines
 
     def raise_to(self, kind: str, value: float) -> None:
         """Keep the largest number of a kind."""
@@ -116,7 +95,7 @@ class Message(Value, frozen=True, kw_only=True, dict=True):
             tally.raise_to(kind, float(named[kind]))
         if self.kind == "ranks":
             seat = RankPlacement(int(named["ranks"]), int(named["rank"]), host, named["bus"])
-            tally.seat(seat, lines)
+            tally.seats[seat] += lines
         elif self.kind in _LARGEST:
             return
         kind = f"env {named['name']}" if self.kind == "env" else self.kind
@@ -233,7 +212,7 @@ class TransportReader:
             tally.elsewhere[channel.kind] += lines
             return
         sender, receiver, sends = channel.ends
-        tally.connect(Ends(channel.kind, sender, receiver, sends, host), lines)
+        tally.ends[Ends(channel.kind, sender, receiver, sends, host)] += lines
         if not sends:
             tally.counts["received"] += lines
             tally.counts["received by gdr"] += lines * channel.gdr
