@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hpc_train.lab.slurm_programs import VARIABLE, chosen_prefix, program_folders, search_path
+from hpc_train.lab.network import search_path
 from hpc_train.sites import search
 from hpc_train.sites.detection import find_scheduler
 from tests.processes import WITH_A_LAB, pytest_xdist_make_scheduler, pytest_xdist_setupnodes
@@ -51,21 +51,13 @@ FOREIGN = (
     "NCCL_", "OMP_", "OMPI_", "PMI", "PRTE_", "RANK", "SACCT_", "SALLOC_", "SBATCH_", "SINFO_",
     "SLURM_", "SQUEUE_", "TORCHELASTIC_", "WORLD_SIZE",
 )  # fmt: skip
-KEPT = {
-    f"HPCTRAIN_{name}"
-    for name in ("FUZZ", "REQUIRE_SLURM", "SAMPLE_LOGS", "SLURM_PREFIX", "WRITE_GOLDEN")
-}
+KEPT = {f"HPCTRAIN_{name}" for name in ("FUZZ", "REQUIRE_SLURM", "SAMPLE_LOGS", "WRITE_GOLDEN")}
 for name in [name for name in os.environ if name.startswith(FOREIGN) and name not in KEPT]:
     del os.environ[name]
 os.umask(0o022)
-# The developers' tools stand beside this Python, whether its environment is active or not; a Slurm
-# of a prefix comes before that of the system, as in the `env` of a lab.
+# The developers' tools stand beside this Python, whether its environment is active or not.
 os.environ["PATH"] = os.pathsep.join(
-    [
-        str(Path(sys.executable).parent),
-        *program_folders(chosen_prefix()),
-        os.environ.get("PATH", os.defpath),
-    ]
+    [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
 )
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -193,8 +185,7 @@ def hpctrain(tmp_path_factory: pytest.TempPathFactory) -> Hpctrain:
 
     config = tmp_path_factory.mktemp("config")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HPCTRAIN_", "SLURM_"))}
-    chosen = {VARIABLE: chosen_prefix()} if chosen_prefix() else {}
-    environment = {**kept, **chosen, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(config)}
+    environment = {**kept, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(config)}
 
     def run(
         *words: str, prefix: tuple[str, ...] = (), **extra: str

@@ -53,7 +53,7 @@ def up(**options: Any) -> None:
     with busy("starting the lab"):
         made, is_new = labs.up(options, say)
     click.echo(f"lab: {_summary(made.settings)}; {_took(begin, is_new)}")
-    click.echo(f"Slurm: {_slurm(made)}")
+    click.echo(f"Slurm: {made.slurm_version}")
     click.echo(f"profile: {made.profile}")
     _echo_next(made.settings)
 
@@ -162,10 +162,6 @@ def _summary(settings: Settings) -> str:
     )
 
 
-def _slurm(lab: Lab) -> str:
-    return f"{lab.slurm_version}, {lab.settings.slurm_prefix or 'of this system'}"
-
-
 def _as_json(found: Lab, state: LabState) -> dict[str, Any]:
     """Return the settings and the state of a lab."""
     made = found.settings
@@ -184,17 +180,14 @@ def _as_json(found: Lab, state: LabState) -> dict[str, Any]:
 
 
 def _echo_next(settings: Settings) -> None:
-    env = f"source {settings.folder}/env"
-    click.echo(f"Slurm's commands: {env}; sinfo")
-    # Without it, hpctrain calls the Slurm on PATH, which may be older than the lab's.
-    first = f"{env}; " if settings.slurm_prefix else ""
-    click.echo(f"next: {first}hpctrain submit FILE --site lab")
+    click.echo(f"Slurm's commands: source {settings.folder}/env; sinfo")
+    click.echo("next: hpctrain submit FILE --site lab")
 
 
 def _echo_state(found: Lab, state: LabState) -> None:
 
     click.echo(f"lab: {_summary(found.settings)}")
-    click.echo(f"Slurm: {_slurm(found)}")
+    click.echo(f"Slurm: {found.slurm_version}")
     for fault in state.faults:
         click.echo(f"broken: {fault}; `hpctrain lab up` restarts the lab")
     if state.nodes:

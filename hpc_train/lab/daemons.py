@@ -12,10 +12,9 @@ from pathlib import Path
 from hpc_train.base.errors import LabError
 from hpc_train.base.processes import start
 from hpc_train.base.value import Value
-from hpc_train.lab.network import ask, must, namespace
+from hpc_train.lab.network import ask, must, namespace, search_path, slurm
 from hpc_train.lab.settings import CONTROLLER, NAME, Settings
 from hpc_train.lab.slurm_conf import slurmdbd_conf
-from hpc_train.lab.slurm_programs import Place, search_path, slurm
 
 # A host of the lab has a host name, an /etc/hosts, and its own shared memory.
 # `ip netns exec` would mount a new /sys, without the cgroups that slurmd needs.
@@ -69,21 +68,21 @@ def launch(
     net = f"--net={NETNS / namespace(host)}"
     enter = ("nsenter", net, "unshare", "--uts", "--mount", "sh", "-c", _ENTER, "sh", host, hosts)
     name = program if program != "slurmd" else f"slurmd of {host}"
-    return start_daemon(settings, name, (*enter, *argv), extra)
+    return start_daemon(settings.folder, name, (*enter, *argv), extra)
 
 
 def start_daemon(
-    place: Place, name: str, argv: tuple[str, ...], extra: Mapping[str, str] | None = None
+    folder: str, name: str, argv: tuple[str, ...], extra: Mapping[str, str] | None = None
 ) -> Daemon:
     """Start a daemon whose configuration and log are in the folder of a lab or twin."""
     # A daemon must not inherit the environment of the user's shell.
     environment = {
-        "PATH": search_path(place.slurm_prefix),
+        "PATH": search_path(),
         "HOME": os.environ.get("HOME", "/"),
-        "SLURM_CONF": f"{place.folder}/slurm.conf",
+        "SLURM_CONF": f"{folder}/slurm.conf",
         **(extra or {}),
     }
-    process = start(argv, output_of(place.folder, name), environment)
+    process = start(argv, output_of(folder, name), environment)
     started = start_time(process.pid) or 0
     return Daemon(name=name, pid=process.pid, started=started, boot=boot_id())
 
@@ -219,10 +218,10 @@ def start_accounting(settings: Settings, remember: Callable[[Daemon], None]) -> 
     # slurmdbd has no setting for the socket of its database; the client library reads this one.
     service = launch(settings, CONTROLLER, ("slurmdbd", "-D"), {"MYSQL_UNIX_PORT": socket})
     remember(service)
-    asks = slurm(settings, "sacctmgr", "-n", "list", "cluster")
+    asks = slurm(settings.folder, "sacctmgr", "-n", "list", "cluster")
     wait_for(settings.folder, service, lambda: ask(asks).returncode == 0, 60)
     for setting in _SETTINGS:
-        must(slurm(settings, "sacctmgr", "-i", *setting.format(name=NAME).split()))
+        must(slurm(settings.folder, "sacctmgr", "-i", *setting.format(name=NAME).split()))
 
 
 def install_database(data: str) -> tuple[str, ...]:

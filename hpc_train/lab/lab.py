@@ -32,7 +32,7 @@ from hpc_train.lab.daemons import (
     wait_for,
     write_key,
 )
-from hpc_train.lab.network import ask, build, installed, must
+from hpc_train.lab.network import ask, build, installed, must, slurm, slurm_version
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
 from hpc_train.lab.settings import (
     CONTROLLER,
@@ -45,7 +45,6 @@ from hpc_train.lab.settings import (
     nodes_of,
 )
 from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf
-from hpc_train.lab.slurm_programs import chosen_prefix, path_line, shell_lines, slurm, version_of
 from hpc_train.lab.state_file import Lab, node_states
 
 _GRACE_S = 2.0
@@ -122,8 +121,7 @@ def up(options: Mapping[str, Any], say: Say) -> tuple[Lab, bool]:
         HpcTrainError: an option is invalid; the lab is up with other settings; or it cannot be
         started, and nothing is left behind.
     """
-    more = {"mem": memory(options["mem"]), "slurm_prefix": chosen_prefix()}
-    settings = Settings(**{**options, **more})
+    settings = Settings(**{**options, "mem": memory(options["mem"])})
     check_root()
     check(settings)
     check_machine(settings)
@@ -152,7 +150,7 @@ def _check_same(found: Lab, asked: Settings) -> None:
 
 
 def _make(settings: Settings) -> Lab:
-    lab = Lab(settings=settings, slurm_version=version_of(settings.slurm_prefix))
+    lab = Lab(settings=settings, slurm_version=slurm_version())
     with ExitStack() as undo:
         undo.callback(clear, settings)
         state_file.write(lab)
@@ -188,7 +186,8 @@ def _write_files(settings: Settings) -> None:
         (folder / "tmp" / node.name).chmod(0o1777)
     (folder / "gres.conf").write_text(gres_conf(settings), encoding="utf-8")
     (folder / "hosts").write_text(hosts(settings, socket.gethostname()), encoding="utf-8")
-    (folder / "env").write_text(shell_lines(settings), encoding="utf-8")
+    env = f"export SLURM_CONF={folder}/slurm.conf\n"
+    (folder / "env").write_text(env, encoding="utf-8")
     for index in range(settings.gpus):
         # Slurm requires a character device, which it never opens: a copy of the null device.
         os.mknod(folder / f"dev/gpu{index}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -239,7 +238,7 @@ def _await_idle(settings: Settings, daemons: list[Daemon]) -> None:
 
 def _install_profile(settings: Settings) -> Lab:
     # `--mpi=list` lists the plug-in even if the library of PMIx cannot be loaded.
-    pmix = ask(slurm(settings, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
+    pmix = ask(slurm(settings.folder, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
     found = MpiPrograms(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
     lab = state_file.read()
     if lab is None:
@@ -282,7 +281,6 @@ gpu_request: gpus-per-node
 poll: 2s
 slurm_conf: {folder}/slurm.conf
 detect: {{clusters: [{name}]}}
-{setup}\
 env:
   GLOO_SOCKET_IFNAME: ib0
   OMPI_ALLOW_RUN_AS_ROOT: 1
@@ -293,8 +291,6 @@ env_why:
   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: mpirun requires both variables
 """
 
-# A job with --export=NONE does not have the PATH of its user.
-_SETUP = "setup:\n  - {line}\n"
 _NO_MPIRUN = "  forbidden: {mpirun: not installed on this machine (apt-get install openmpi-bin)}\n"
 
 
@@ -321,7 +317,6 @@ def profile_text(settings: Settings, found: MpiPrograms, version: str, date: str
         size=_size(settings),
         rate=settings.eth0_rate,
         folder=settings.folder,
-        setup=_SETUP.format(line=path_line(settings.slurm_prefix)) if settings.slurm_prefix else "",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 
@@ -17,9 +19,16 @@ from hpc_train.lab.settings import (
     address,
     nodes_of,
 )
-from hpc_train.lab.slurm_programs import search_path
 
 _PATIENCE_S = 30.0
+# Daemons and network tools are in folders that the PATH of users, and of su, does not contain.
+_SYSTEM = ("/usr/sbin", "/sbin")
+_VERSION = re.compile(r"(\d{2}\.\d{2})\.\S{1,40}")
+
+
+def search_path() -> str:
+    """Return the PATH of daemons and programs."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), *_SYSTEM])
 
 
 def installed(program: str) -> bool:
@@ -43,6 +52,24 @@ def must(argv: Sequence[str], timeout_s: float = _PATIENCE_S) -> str:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise LabError(f"`{' '.join(argv)}` failed: {said[-1] if said else done.returncode}")
     return done.stdout
+
+
+def slurm(folder: str, *argv: str) -> tuple[str, ...]:
+    """Return the command line of a Slurm program for the lab or twin in a folder."""
+    return ("env", f"SLURM_CONF={folder}/slurm.conf", *argv)
+
+
+def slurm_version() -> str:
+    """Return the version of the Slurm on PATH, such as 24.11.5.
+
+    Raises:
+        LabError: its slurmctld does not run.
+    """
+    # Without a slurm.conf, the other commands of Slurm do not print their version.
+    said = must(("slurmctld", "-V")).strip()
+    if found := _VERSION.search(said):
+        return found.group()
+    raise LabError(f"`slurmctld -V` failed: {said}")
 
 
 Argv = tuple[str, ...]

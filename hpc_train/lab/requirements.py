@@ -11,7 +11,6 @@ from hpc_train.base.errors import LabError
 from hpc_train.lab.network import ask, installed, must
 from hpc_train.lab.settings import SUBNETS, Settings
 from hpc_train.lab.slurm_conf import MARK
-from hpc_train.lab.slurm_programs import VARIABLE, missing_in
 
 _PACKAGES = {
     "slurmctld": "slurmctld",
@@ -55,7 +54,7 @@ def check_machine(settings: Settings) -> None:
         LabError: something is missing; the message names all missing programs.
     """
     needed = {**_PACKAGES, **(_ACCOUNTING_PACKAGES if settings.accounting else {})}
-    _require(needed, settings.slurm_prefix)
+    _require(needed)
     check_namespaces()
 
 
@@ -74,29 +73,21 @@ def check_namespaces() -> None:
         )
 
 
-def check_twin_programs(prefix: str, *, accounting: bool) -> None:
+def check_twin_programs(*, accounting: bool) -> None:
     """Check the programs of a twin.
 
     Raises:
         LabError: something is missing; the message names all missing programs.
     """
-    _require({**_TWIN_PACKAGES, **(_ACCOUNTING_PACKAGES if accounting else {})}, prefix)
+    _require({**_TWIN_PACKAGES, **(_ACCOUNTING_PACKAGES if accounting else {})})
 
 
-def _require(needed: Mapping[str, str], prefix: str) -> None:
+def _require(needed: Mapping[str, str]) -> None:
     """Check that programs are installed; each is given with its package.
 
     Raises:
         LabError: some are missing; the message names all of them.
     """
-    # Commands and daemons of two versions do not understand each other.
-    slurm = tuple(name for name, package in needed.items() if package.startswith("slurm"))
-    if prefix and (missing := missing_in(prefix, slurm)):
-        raise LabError(
-            f"{VARIABLE}={prefix}: its bin and sbin do not contain {', '.join(missing)}",
-            f"unset {VARIABLE}   uses the Slurm on PATH",
-        )
-    needed = {name: package for name, package in needed.items() if not (prefix and name in slurm)}
     absent = {program: package for program, package in needed.items() if not installed(program)}
     if absent:
         packages = " ".join(dict.fromkeys(absent.values()))

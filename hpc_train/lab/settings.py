@@ -7,7 +7,6 @@ import re
 from hpc_train.base.errors import HpcTrainError, LabError
 from hpc_train.base.units import Memory
 from hpc_train.base.value import Value
-from hpc_train.lab.slurm_programs import VARIABLE
 
 DEFAULT_FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
 CONTROLLER = "labctl"
@@ -36,7 +35,6 @@ class Settings(Value, frozen=True, kw_only=True):
     eth0_rate: str = "200mbit"
     accounting: bool = False
     folder: str = DEFAULT_FOLDER
-    slurm_prefix: str = ""
 
 
 def address(last: int, network: int = 0) -> str:
@@ -100,8 +98,6 @@ def differences(made: Settings, asked: Settings) -> tuple[str, ...]:
 
 
 def _difference(name: str, made: object, asked: object) -> str:
-    if name == "slurm_prefix":
-        return f"{VARIABLE} {made or 'not set'} instead of {asked or 'not set'}"
     option = "dir" if name == "folder" else name.replace("_", "-")
     if isinstance(made, bool):
         return f"with --{option}" if made else f"without --{option}"

@@ -11,7 +11,6 @@ from hpc_train.lab.settings import (
     address,
     nodes_of,
 )
-from hpc_train.lab.slurm_programs import plugin_line
 
 # A folder with a slurm.conf that starts like this was created by hpctrain and may be removed.
 MARK = "# Made by `hpctrain lab up`, removed by `hpctrain lab down`."
@@ -102,9 +101,7 @@ def slurm_conf(settings: Settings) -> str:
         "mem_per_cpu": max(1, settings.mem // settings.cpus),
     }
     accounting = _ACCOUNTING.format(**facts) if settings.accounting else ""
-    programs = plugin_line(settings.slurm_prefix)
-    middle = programs + accounting + _gres_types(settings)
-    return _SLURM.format(**facts) + middle + _nodes(settings)
+    return _SLURM.format(**facts) + accounting + _gres_types(settings) + _nodes(settings)
 
 
 def _gres_types(settings: Settings) -> str:
@@ -132,10 +129,9 @@ def gres_conf(settings: Settings) -> str:
 
 def slurmdbd_conf(settings: Settings) -> str:
     """Return slurmdbd.conf."""
-    text = _SLURMDBD.format(
+    return _SLURMDBD.format(
         controller=CONTROLLER, address=address(CONTROLLER_PART), folder=settings.folder
     )
-    return text + plugin_line(settings.slurm_prefix)
 
 
 def hosts(settings: Settings, login: str) -> str:

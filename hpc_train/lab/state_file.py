@@ -13,9 +13,8 @@ from hpc_train.base.errors import LabError
 from hpc_train.base.files import write_atomic
 from hpc_train.base.value import Value, decode_unit, encode_unit
 from hpc_train.lab.daemons import NETNS, Daemon, is_alive
-from hpc_train.lab.network import ask, namespace, namespaces
+from hpc_train.lab.network import ask, namespace, namespaces, slurm
 from hpc_train.lab.settings import HOST_LINK, NAME, Settings
-from hpc_train.lab.slurm_programs import slurm
 
 RECORD = Path(f"/run/hpctrain-{NAME}.json")
 
@@ -117,13 +116,13 @@ def state_of(lab: Lab) -> LabState:
 
 def node_states(settings: Settings) -> dict[str, str]:
     """Return the state of each node, as sinfo prints it; empty if Slurm does not answer."""
-    done = ask(slurm(settings, "sinfo", "-h", "-N", "-o", "%N %T"))
+    done = ask(slurm(settings.folder, "sinfo", "-h", "-N", "-o", "%N %T"))
     words = (line.split() for line in done.stdout.splitlines())
     return {name: state for name, state, *_ in words}
 
 
 def _jobs(settings: Settings) -> tuple[LabJob, ...]:
-    done = ask(slurm(settings, "squeue", "-h", "-o", "%i|%T|%N|%j"))
+    done = ask(slurm(settings.folder, "squeue", "-h", "-o", "%i|%T|%N|%j"))
     rows = (line.split("|", 3) for line in done.stdout.splitlines())
     return tuple(
         LabJob(id=i, state=state, nodes=nodes, name=name) for i, state, nodes, name in rows

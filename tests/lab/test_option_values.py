@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.lab.slurm_programs import chosen_prefix, version_of
+from hpc_train.lab.network import slurm_version
 from hpc_train.lint.directives import value_forms
 from hpc_train.lint.lint_script import lint_script
 from tests.lab.conftest import Slurm
@@ -116,7 +116,7 @@ def sbatch_refuses(line: str, folder: Path, number: int) -> bool:
 def test_sbatch_agrees(lab: Any, slurm: Slurm, tmp_path: Path) -> None:
     held = ("sbatch", "--parsable", "--hold", "--output=/dev/null", "--wrap=true")
     jobs = [slurm(*held, *words).strip() for words in (("--array=1",), (), ())]
-    version = version_of(chosen_prefix())[:5]
+    version = slurm_version()[:5]
     newer = {line for line, first in LATER.items() if version < first}
     older = {line for first, those in EARLIER.items() if version >= first for line in those}
     tolerated = {line for line, first in TOLERATED.items() if version >= first}

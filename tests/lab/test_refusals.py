@@ -25,20 +25,10 @@ def test_not_root(machine: None, hpctrain: Hpctrain) -> None:
 
 
 def test_missing_programs_are_named_together(machine: None, hpctrain: Hpctrain) -> None:
-    done = hpctrain("up", PATH="/nonexistent", HPCTRAIN_SLURM_PREFIX="")
+    done = hpctrain("up", PATH="/nonexistent")
     assert done.returncode == 2
     assert "srun, sinfo, squeue" in done.stderr
     assert "apt-get install slurm-client" in done.stderr
-
-
-def test_a_prefix_without_slurm(machine: None, hpctrain: Hpctrain, tmp_path: Path) -> None:
-    before = leftovers(Settings())
-    done = hpctrain("up", HPCTRAIN_SLURM_PREFIX=str(tmp_path))
-    assert done.returncode == 2
-    said = f"HPCTRAIN_SLURM_PREFIX={tmp_path}: its bin and sbin do not contain slurmctld, slurmd, "
-    assert said in done.stderr
-    assert "unset HPCTRAIN_SLURM_PREFIX" in done.stderr
-    assert leftovers(Settings()) == before
 
 
 @pytest.mark.parametrize("right", ["sys_admin", "net_admin"])
@@ -82,7 +72,7 @@ def with_broken(daemon: str, folder: Path) -> dict[str, str]:
         "echo 'fatal: the moon is full' >&2\nexit 1\n"
     )
     broken.chmod(0o755)
-    return {"PATH": f"{folder}:/usr/bin:/bin", "HPCTRAIN_SLURM_PREFIX": ""}
+    return {"PATH": f"{folder}:/usr/bin:/bin"}
 
 
 def test_one_command_at_a_time(no_lab: None, hpctrain: Hpctrain) -> None:

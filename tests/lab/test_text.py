@@ -50,9 +50,7 @@ def test_differences_are_named_as_options() -> None:
 
 
 @pytest.mark.parametrize("found", [ALL, MpiPrograms(pmix=False, mpirun=False)])
-@pytest.mark.parametrize(
-    "settings", [SMALL, Settings(gpus=0, gpu_type="off"), Settings(slurm_prefix="/opt/slurm")]
-)
+@pytest.mark.parametrize("settings", [SMALL, Settings(gpus=0, gpu_type="off")])
 def test_profile_can_be_loaded(tmp_path: Path, settings: Settings, found: MpiPrograms) -> None:
     path = tmp_path / "lab.yaml"
     path.write_text(profile_text(settings, found, "24.11.5", "2026-11-01"))
@@ -66,8 +64,6 @@ def test_profile_can_be_loaded(tmp_path: Path, settings: Settings, found: MpiPro
     assert {part.gpus_per_node for part in site.partitions} == {settings.gpus}
     assert set(site.env) == set(site.env_why)
     assert site.env["GLOO_SOCKET_IFNAME"] == "ib0"
-    line = 'export PATH="/opt/slurm/bin:/opt/slurm/sbin:$PATH"'
-    assert site.setup == ((line,) if settings.slurm_prefix else ())
 
 
 @pytest.mark.parametrize(

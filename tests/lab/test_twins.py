@@ -151,7 +151,7 @@ def test_a_daemon_that_does_not_come_up(hpctrain: Hpctrain, site: Path, tmp_path
     broken = tmp_path / "slurmctld"
     broken.write_text("#!/bin/sh\necho 'fatal: the moon is full' >&2\nexit 1\n")
     broken.chmod(0o755)
-    done = hpctrain("twin", str(site), PATH=f"{tmp_path}:/usr/bin:/bin", HPCTRAIN_SLURM_PREFIX="")
+    done = hpctrain("twin", str(site), PATH=f"{tmp_path}:/usr/bin:/bin")
     assert done.returncode == 2
     assert "fatal: the moon is full" in done.stderr
     assert read(NAME) is None
@@ -163,5 +163,5 @@ def test_refusals(hpctrain: Hpctrain, site: Path) -> None:
     assert "needs root" in hpctrain("twin", "slurm-generic", prefix=nobody).stderr
     assert "has no Slurm" in hpctrain("twin", "local").stderr
     assert "slurm-generic" in hpctrain("twin", "slurm-generik").stderr
-    nowhere = {"PATH": "/nonexistent", "HPCTRAIN_SLURM_PREFIX": ""}
-    assert "apt-get install slurm-client" in hpctrain("twin", str(site), **nowhere).stderr
+    done = hpctrain("twin", str(site), PATH="/nonexistent")
+    assert "apt-get install slurm-client" in done.stderr

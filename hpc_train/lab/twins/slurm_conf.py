@@ -13,7 +13,6 @@ from hpc_train.base.errors import LabError
 from hpc_train.base.units import LARGEST_MIB
 from hpc_train.base.value import Value
 from hpc_train.lab.network import ask
-from hpc_train.lab.slurm_programs import plugin_line
 from hpc_train.sites.partition import ANY, Partition, Qos
 from hpc_train.sites.profile import SiteProfile
 
@@ -284,12 +283,11 @@ _PLENTY = 1_000_000_000
 
 
 class TwinPaths(Value, frozen=True, kw_only=True):
-    """Folder, ports and Slurm of a twin; `dbd_port` is 0 without accounting."""
+    """Folder and ports of a twin; `dbd_port` is 0 without accounting."""
 
     folder: str
     port: int
     dbd_port: int
-    slurm_prefix: str = ""
 
     @property
     def database(self) -> str:
@@ -304,10 +302,9 @@ def cluster_name(profile: SiteProfile) -> str:
 
 def slurmdbd_conf(place: TwinPaths) -> str:
     """Return slurmdbd.conf."""
-    text = _SLURMDBD.format(
+    return _SLURMDBD.format(
         folder=place.folder, address=ADDRESS, dbd_port=place.dbd_port, database=place.database
     )
-    return text + plugin_line(place.slurm_prefix)
 
 
 def slurm_conf(profile: SiteProfile, place: TwinPaths) -> str:
@@ -321,8 +318,7 @@ def slurm_conf(profile: SiteProfile, place: TwinPaths) -> str:
         "dbd_port": place.dbd_port,
     }
     head = _HEAD.format(**facts) + (_ACCOUNTING.format(**facts) if place.dbd_port else "")
-    programs = plugin_line(place.slurm_prefix)
-    return head + programs + "".join(f"{line}\n" for line in _site(profile))
+    return head + "".join(f"{line}\n" for line in _site(profile))
 
 
 def _site(profile: SiteProfile) -> Iterator[str]:

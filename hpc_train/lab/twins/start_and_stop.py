@@ -28,9 +28,8 @@ from hpc_train.lab.daemons import (
     wait_for,
     write_key,
 )
-from hpc_train.lab.network import ask, must
+from hpc_train.lab.network import ask, must, slurm
 from hpc_train.lab.requirements import check_root, check_twin_programs
-from hpc_train.lab.slurm_programs import chosen_prefix, shell_lines, slurm
 from hpc_train.lab.twins.slurm_conf import (
     ACCOUNT,
     MARK,
@@ -141,15 +140,14 @@ def start(profile: SiteProfile) -> tuple[Twin, bool]:
     Raises:
         LabError: it cannot be started; nothing is left behind.
     """
-    prefix = chosen_prefix()
-    _check(profile, prefix)
+    _check(profile)
     with locked(profile.name):
         found = read(profile.name)
-        if found and is_running(found) and _same(profile, found.place, prefix):
+        if found and is_running(found) and _same(profile, found.place):
             return found, False
         if found:
             _clear(found)
-        return _make(profile, prefix), True
+        return _make(profile), True
 
 
 def stop(name: str) -> bool:
@@ -173,7 +171,7 @@ def configuration(profile: SiteProfile, place: TwinPaths) -> dict[str, str]:
         # It is written first: it marks the folder as that of a twin.
         "slurm.conf": slurm_conf(profile, place),
         "job_submit.lua": job_submit(profile),
-        "env": shell_lines(place),
+        "env": f"export SLURM_CONF={place.folder}/slurm.conf\n",
     }
     if place.dbd_port:
         commands = account_settings(profile, users_of_machine())
@@ -183,30 +181,27 @@ def configuration(profile: SiteProfile, place: TwinPaths) -> dict[str, str]:
     return files
 
 
-def _check(profile: SiteProfile, prefix: str) -> None:
+def _check(profile: SiteProfile) -> None:
     check_root()
     if not find_batch_system(profile.scheduler).steps:
         raise LabError(f"{profile.name} has no Slurm; only a Slurm site can have a twin")
     if len(profile.name) > _LONGEST_NAME:
         raise LabError(f"{profile.name}: the name of a twin has at most {_LONGEST_NAME} characters")
-    check_twin_programs(prefix, accounting=has_accounting(profile))
+    check_twin_programs(accounting=has_accounting(profile))
 
 
-def _same(profile: SiteProfile, place: TwinPaths, prefix: str) -> bool:
-    if place.slurm_prefix != prefix:
-        return False
+def _same(profile: SiteProfile, place: TwinPaths) -> bool:
     files = configuration(profile, place)
     paths = {name: Path(place.folder, name) for name in files}
     return all(path.is_file() and path.read_text() == files[n] for n, path in paths.items())
 
 
-def _make(profile: SiteProfile, prefix: str) -> Twin:
+def _make(profile: SiteProfile) -> Twin:
     ports = free_ports(profile.name)
     place = TwinPaths(
         folder=f"{FOLDERS}/{profile.name}",
         port=next(ports),
         dbd_port=next(ports) if has_accounting(profile) else 0,
-        slurm_prefix=prefix,
     )
     with ExitStack() as undo:
         twin = Twin(name=profile.name, place=place, assumptions=assumptions(profile))
@@ -252,14 +247,14 @@ def _start_daemons(profile: SiteProfile, place: TwinPaths) -> None:
     folder = place.folder
 
     def run(*argv: str, **extra: str) -> Daemon:
-        daemon = start_daemon(place, argv[0], argv, extra)
+        daemon = start_daemon(place.folder, argv[0], argv, extra)
         twin = read(profile.name)
         if twin is not None:
             write(msgspec.structs.replace(twin, daemons=(*twin.daemons, daemon)))
         return daemon
 
     def answers(*argv: str, word: str = "") -> bool:
-        done = ask(slurm(place, *argv))
+        done = ask(slurm(place.folder, *argv))
         return done.returncode == 0 and word in done.stdout
 
     add_route()
@@ -274,7 +269,7 @@ def _start_daemons(profile: SiteProfile, place: TwinPaths) -> None:
     wait_for(folder, controller, lambda: answers("scontrol", "ping", word="is UP"), _WITHIN_S)
     if place.dbd_port:
         for words in account_settings(profile, users_of_machine()):
-            must(slurm(place, "sacctmgr", "-i", *words))
+            must(slurm(place.folder, "sacctmgr", "-i", *words))
 
 
 def _clear(twin: Twin) -> None:
@@ -339,7 +334,7 @@ def _start() -> None:
     folder.chmod(0o700)
     data = str(folder / "data")
     must(install_database(data), 60)
-    daemon = start_daemon(_PLACE, "mariadbd", mariadbd(data, _SOCKET))
+    daemon = start_daemon(_PLACE.folder, "mariadbd", mariadbd(data, _SOCKET))
     _RECORD.write_bytes(msgspec.json.encode(daemon))
     wait_for(_FOLDER, daemon, lambda: answers(_SOCKET), 60)
 
