@@ -64,10 +64,12 @@ def json_schema(kind: FileKind) -> str:
 def _extending(classes: dict[str, Any]) -> None:
     """Require nothing that a profile may take from the one it extends; null removes a value."""
     for name, own in classes.items():
+        own["x-required"] = own.get("required", [])
         own["required"] = ["schema", "name"] if name == SiteProfile.__name__ else []
         for key, value in own.get("properties", {}).items():
             kept = {k: value.pop(k) for k in ("description", "default") if k in value}
-            own["properties"][key] = {**kept, "anyOf": [value, {"type": "null"}]}
+            kinds = [one for one in value.get("anyOf", [value]) if one != {"type": "null"}]
+            own["properties"][key] = {**kept, "anyOf": [*kinds, {"type": "null"}]}
 
 
 def _unit_schema(kind: type) -> dict[str, Any]:

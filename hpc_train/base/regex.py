@@ -6,7 +6,8 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, cast
+from contextlib import suppress
+from typing import Any, cast
 
 # A usual search takes microseconds. Time of one search, and of all those that took long [s].
 _MOST_S, _LONG_S, _MOST_OF_ALL_S = 1.0, 0.01, 5.0
@@ -91,69 +92,31 @@ def whole_match(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
     return timed.fullmatch(text) is not None or timed.is_slow
 
 
-# An escape, a class, the start of a group, or any other character; then how often.
-_ATOM = re.compile(
-    r"(?:(?P<escape>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*(?:\}|\Z)|\d{1,3}|.))"
-    r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\Z))"
-    r"|(?P<whole>\(\?(?:P=\w+|\#[^)]*|[aiLmsux-]+)(?:\)|\Z))"
-    r"|(?P<open>\((?:\?(?:P<\w+>|<?[=!]|>|\(\w+\)|[aiLmsux-]*:))?)"
-    r"|(?P<close>\))"
-    r"|(?P<bar>\|)"
-    r"|(?P<any>[.^$])"
-    r"|(?P<plain>.))"
-    r"(?P<repeat>[*+?][?+]?|\{\d{0,10},?\d{0,10}\}[?+]?)?",
-    re.DOTALL,
-)
-
-
-class Atom(NamedTuple):
-    """A part of a regex, with the minimum number of its repeats, and whether the number varies."""
-
-    kind: str
-    text: str
-    least: int
-    varies: bool
-    repeat: str
+# The parser of the standard library, which was sre_parse before Python 3.11.
+parser: Any = vars(re).get("_parser") or vars(re)["sre_parse"]
+_REPEATS = (parser.MAX_REPEAT, parser.MIN_REPEAT)
+_BREAKS, _MOST = (ord("\n"), ord("\r")), 100
 
 
 def literal_of(regex: str) -> str:
     """Return the longest text that every match contains; "" if there is none or it is uncertain."""
-    runs, run, depth = [""], "", 0
-    for atom in atoms(regex):
-        if (atom.kind == "bar" and depth == 0) or (atom.kind == "whole" and "#" not in atom.text):
-            return ""
-        letter = _letter(atom) if depth == 0 else ""
-        if letter and atom.least:
-            run += letter
-        if not letter or atom.least != 1 or atom.varies:
-            runs.append(run)
-            run = ""
-        depth += (atom.kind == "open") - (atom.kind == "close")
-    return max([*runs, run], key=len)
-
-
-def atoms(regex: str) -> Iterator[Atom]:
-    """Yield the parts of a regex; the repeat of a group belongs to the closing parenthesis."""
-    for match in _ATOM.finditer(regex):
-        kind = next(name for name in match.re.groupindex if match[name] is not None)
-        repeat = match["repeat"] or ""
-        yield Atom(kind, match[kind], *_times(repeat), repeat)
-
-
-def _times(repeat: str) -> tuple[int, bool]:
-    """Return the minimum number of repeats, and whether it varies."""
-    if not repeat:
-        return 1, False
-    if repeat[0] in "?*+":
-        return int(repeat[0] == "+"), True
-    least, comma, most = repeat.strip("{}?+").partition(",")
-    return int(least or 0), bool(comma) and least != most
-
-
-def _letter(atom: Atom) -> str:
-    """Return the character that an atom matches, if it matches only one."""
-    if atom.kind == "plain":
-        return atom.text
-    if atom.kind == "escape" and len(atom.text) == len("\\.") and not atom.text[1].isalnum():
-        return atom.text[1]
+    with suppress(re.error, OverflowError, RecursionError):
+        tree = parser.parse(regex)
+        if not tree.state.flags & re.IGNORECASE:
+            return max(_texts(tree), key=len)
     return ""
+
+
+def _texts(parts: Iterable[tuple[Any, Any]]) -> Iterator[str]:
+    """Yield the texts that are in each match of the parts of an expression."""
+    text = ""
+    for kind, value in parts:
+        least, most, inner = value if kind in _REPEATS else (1, 1, [(kind, value)])
+        item, code = inner[0] if len(inner) == 1 else (None, None)
+        is_letter, least = item is parser.LITERAL and code not in _BREAKS, min(least, _MOST)
+        if is_letter:
+            text += chr(code) * least
+        if not is_letter or least != most:
+            yield text
+            text = ""
+    yield text

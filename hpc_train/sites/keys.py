@@ -1,95 +1,62 @@
-"""A table of the keys of input files."""
+"""A table of the keys of a profile, from its JSON Schema."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-from msgspec import inspect as kinds
-
-from hpc_train.base.value import encode_unit
+from hpc_train.base.data_folders import schema_file
 from hpc_train.sites.profile import SiteProfile
 
-_WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true, false"}
-_UNITS = {
-    "Duration": "duration",
-    "Memory": "size",
-    "Version": "version in quotes",
-    "VersionBounds": '">=2.21,<2.30"',
-    "NodeBounds": '1, ">1", ">=2,<16"',
-}
+_WORDS = {"integer": "whole number", "string": "text", "boolean": "true, false"}
+Schema = dict[str, Any]
 
 
-def key_rows(kind: type = SiteProfile, prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
+def key_rows() -> Iterator[tuple[str, str, str, str]]:
     """Yield key, allowed values, default and meaning; lists are `a[]`, free names `<name>`."""
-    info = kinds.type_info(kind)
-    if not isinstance(info, kinds.StructType):
-        raise AssertionError(kind)
-    for field in info.fields:
-        key = f"{prefix}{field.name}"
-        plain, meaning = _bare(field.type)
-        inner, ending = _inside(plain)
-        if inner is not None and not meaning:
-            meaning = (inner.__doc__ or "").partition("\n")[0]
-        yield key + ending, _allowed(plain), _default(field), meaning
-        if inner is not None:
-            yield from key_rows(inner, f"{key}{ending}.")
+    kinds = json.loads(schema_file("site").read_bytes())["$defs"]
+    yield from _rows(kinds, SiteProfile.__name__, "")
 
 
-def _bare(info: kinds.Type) -> tuple[kinds.Type, str]:
-    """Return a type without its description and without None, and that description."""
-    meaning = ""
-    while True:
-        if isinstance(info, kinds.Metadata):
-            meaning = meaning or str((info.extra_json_schema or {}).get("description", ""))
-            info = info.type
-        elif isinstance(info, kinds.UnionType):
-            rest = [one for one in info.types if not isinstance(one, kinds.NoneType)]
-            if len(rest) > 1:
-                return kinds.UnionType(tuple(rest)), meaning
-            info = rest[0]
+def _rows(kinds: Schema, name: str, prefix: str) -> Iterator[tuple[str, str, str, str]]:
+    for key, field in kinds[name]["properties"].items():
+        plain = _without_null(field)[0]
+        item, ending = plain, ""
+        if "items" in plain:
+            item, ending = plain["items"], "[]"
+        elif "additionalProperties" in plain:
+            item, ending = plain["additionalProperties"], ".<name>"
+        inner = item.get("$ref", "").rpartition("/")[2]
+        whole = f"{prefix}{key}{ending if inner else ''}"
+        described = (field, plain, kinds.get(inner, {}))
+        meaning = next((one["description"] for one in described if "description" in one), "")
+        default = field.get("default")
+        if default in (None, [], "") or isinstance(default, dict):
+            shown = "required" if key in kinds[name]["x-required"] else ""
         else:
-            return info, meaning
+            shown = json.dumps(default).strip('"')
+        yield whole, _allowed(field), shown, meaning.partition("\n")[0]
+        if inner:
+            yield from _rows(kinds, inner, f"{whole}.")
 
 
-def _inside(info: kinds.Type) -> tuple[type | None, str]:
-    """Return the struct within a type, and the suffix of its key: `[]`, `.<name>` or none."""
-    if isinstance(info, kinds.StructType):
-        return info.cls, ""
-    item, ending = None, ""
-    if isinstance(info, kinds.VarTupleType):
-        item, ending = _bare(info.item_type)[0], "[]"
-    elif isinstance(info, kinds.DictType):
-        item, ending = _bare(info.value_type)[0], ".<name>"
-    return (item.cls, ending) if isinstance(item, kinds.StructType) else (None, "")
+def _without_null(kind: Schema) -> list[Schema]:
+    return [one for one in kind.get("anyOf", [kind]) if one.get("type") != "null"]
 
 
-def _allowed(info: kinds.Type) -> str:
-    match info := _bare(info)[0]:
-        case kinds.LiteralType():
-            words = ", ".join(map(str, info.values))
-        case kinds.UnionType():
-            words = " or ".join(dict.fromkeys(map(_allowed, info.types)))
-        case kinds.VarTupleType():
-            words = f"list: {_allowed(info.item_type)}"
-        case kinds.DictType():
-            words = f"{_allowed(info.key_type)}: {_allowed(info.value_type)}"
-        case kinds.StructType():
-            words = "mapping"
-        case kinds.CustomType():
-            words = _UNITS[info.cls.__name__]
-        case kinds.IntType(ge=int()):
-            words = f"{info.ge} or more" if info.le is None else f"{info.ge} to {info.le}"
-        case _:
-            words = _WORDS[type(info).__name__.removesuffix("Type").lower()]
-    return words
-
-
-def _default(field: kinds.Field) -> str:
-    if field.required:
-        return "required"
-    value: Any = field.default
-    if value in (msgspec.NODEFAULT, None, (), {}, "") or isinstance(value, msgspec.Struct):
-        return ""
-    return msgspec.json.encode(value, enc_hook=encode_unit).decode().strip('"')
+def _allowed(kind: Schema) -> str:
+    if "anyOf" in kind:
+        return " or ".join(dict.fromkeys(map(_allowed, _without_null(kind))))
+    words = kind.get("enum") or ([*kind["examples"], "…"] if "examples" in kind else [])
+    if words:
+        return ", ".join(map(str, words))
+    if "items" in kind:
+        return f"list: {_allowed(kind['items'])}"
+    if "additionalProperties" in kind:
+        return f"text: {_allowed(kind['additionalProperties'])}"
+    if "minimum" in kind:
+        least, most = kind["minimum"], kind.get("maximum")
+        return f"{least} or more" if most is None else f"{least} to {most}"
+    word = kind.get("type", "mapping")
+    return _WORDS.get(word, word)
