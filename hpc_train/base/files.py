@@ -197,6 +197,14 @@ def is_own(path: Path) -> bool:
     return here.stat().st_uid == os.geteuid()
 
 
+def owner(path: Path) -> str:
+    """Return the name of the user to whom a file or folder belongs."""
+    try:
+        return path.owner()
+    except KeyError:
+        return str(path.stat().st_uid)
+
+
 def _descriptor(path: Path, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
     """Open a regular file."""
     # Opening some devices has side effects: the type is checked before and after opening.

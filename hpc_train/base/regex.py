@@ -112,7 +112,7 @@ def _texts(parts: Iterable[tuple[Any, Any]]) -> Iterator[str]:
     text = ""
     for kind, value in parts:
         least, most, inner = value if kind in _REPEATS else (1, 1, [(kind, value)])
-        item, code = inner[0] if len(inner) == 1 else (None, None)
+        item, code = inner[0] if len(inner) == 1 else (None, 0)
         is_letter, least = item is parser.LITERAL and code not in _BREAKS, min(least, _MOST)
         if is_letter:
             text += chr(code) * least

@@ -31,11 +31,10 @@ from hpc_train.hosts.run_on_hosts import (
 from hpc_train.hosts.transport import HOSTS_FILE, Answer, StartedHosts, at_once, call, read_hosts
 from hpc_train.plans.plan import JobVar, LaunchPlan, Text
 from hpc_train.runs.executor import Executor, ExecutorOptions
-from hpc_train.runs.json_files import write_file
+from hpc_train.runs.json_files import mark, status_of, write_file
 from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.run_queue import Queue, is_held, new_queue, start_queue, take
 from hpc_train.runs.run_states import has_ended
-from hpc_train.runs.submission_file import mark, status_of
 from hpc_train.sites.profile import HostList, SourcedSite
 
 _RUNNER = "hpc_train.hosts.queue_runner:run_one"
@@ -143,7 +142,7 @@ def _record(run: RunFolder, queue: Queue, hosts: StartedHosts, states: Sequence[
     Raises:
         StoreError, OSError: it cannot be written.
     """
-    lock = take(queue.file("lock"), wait=False)
+    lock = take(queue.file("lock"))
     if lock is None:
         return False
     if not has_ended(status_of(run)):

@@ -15,6 +15,7 @@ from hpc_train.base.errors import SubmitError
 from hpc_train.base.files import is_there, open_lock
 from hpc_train.base.processes import clean_environment, ended, start
 from hpc_train.runs.executor import Executor, ExecutorOptions
+from hpc_train.runs.json_files import mark, status_of
 from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
 from hpc_train.runs.run_queue import (
     Queue,
@@ -22,14 +23,13 @@ from hpc_train.runs.run_queue import (
     is_held,
     lock_now,
     new_queue,
+    open_submission,
     plan_of,
     say,
     start_queue,
     wanted,
-    was_cancelled,
 )
 from hpc_train.runs.run_states import has_ended
-from hpc_train.runs.submission_file import mark, status_of
 
 GRACE_S = 10.0
 
@@ -126,11 +126,11 @@ def supervise(run: RunFolder, submission: Submission, locks: tuple[int, int]) ->
             if limit is not None and time.monotonic() - begin > limit:
                 mark(run, submission, JobState.TIMEOUT, f"the time limit of {limit} s was reached")
                 terminate(run)
-            elif was_cancelled(run):
+            elif open_submission(run) is None:
                 terminate(run)
     finally:
         kill(run)
-    if not has_ended(status_of(run)) and not was_cancelled(run):
+    if not has_ended(status_of(run)) and open_submission(run) is not None:
         code = script.returncode
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         mark(run, submission, JobState.FAILED, f"the job script ended with {how}, without a status")

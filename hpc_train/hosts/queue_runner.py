@@ -45,10 +45,9 @@ from hpc_train.hosts.transport import (
 )
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import working_files
-from hpc_train.runs.json_files import write_file
+from hpc_train.runs.json_files import mark, write_file
 from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
-from hpc_train.runs.run_queue import QueuedRuns, plan_of, say, wanted, was_cancelled
-from hpc_train.runs.submission_file import mark, read
+from hpc_train.runs.run_queue import QueuedRuns, open_submission, plan_of, say, wanted
 from hpc_train.sites.profile import Host
 
 # Each process adds up to 2 s, so that those that wait for a host do not ask at the same times.
@@ -173,7 +172,7 @@ def watch(run: RunFolder, started: StartedHosts, limit_s: int | None, poll_s: fl
         if all(state.ended for state in states):
             return record_end(run, started, states, report_of(states))
         lost = _lost(started, states, silences, poll_s)
-        if lost or (was_cancelled(run) or any(state.failed for state in states)):
+        if lost or (open_submission(run) is None or any(state.failed for state in states)):
             stop(started)
             give_up = min(give_up or float("inf"), time.monotonic() + _GIVE_UP_S)
         if lost:
@@ -299,12 +298,8 @@ def record_end(
         StoreError, OSError: something cannot be written.
     """
     fetch_all(run, started)
-    submission = read(run)
-    if (
-        submission is not None
-        and submission.state is None
-        and (report.state not in _PLAIN or report.reason)
-    ):
+    submission = open_submission(run)
+    if submission is not None and (report.state not in _PLAIN or report.reason):
         mark(run, submission, report.state, report.reason)
     status = merged(states, time.time())
     write_file(run.status, msgspec.json.encode(status) + b"\n")

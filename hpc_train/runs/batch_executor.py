@@ -16,11 +16,12 @@ from typing import ClassVar, NamedTuple, TypeVar
 import msgspec
 
 from hpc_train.base.errors import HpcTrainError, SubmitError
+from hpc_train.base.files import owner
 from hpc_train.base.value import Value
 from hpc_train.runs.executor import Executor, ExecutorOptions
+from hpc_train.runs.json_files import mark, status_of, write_submission
 from hpc_train.runs.run import JobReport, JobState, RunFolder, RunName, SlurmEndpoint, Submission
 from hpc_train.runs.run_states import nested_report
-from hpc_train.runs.submission_file import mark, owner, status_of, unknown_job, write
 
 T = TypeVar("T")
 # Prefix of the mark that identifies a job.
@@ -64,7 +65,9 @@ class JobCall(Value, frozen=True, kw_only=True):
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         for run in self.runs:
             native_id = self.native_id(run, job)
-            write(run, msgspec.structs.replace(request, native_id=native_id, submitted=now))
+            write_submission(
+                run, msgspec.structs.replace(request, native_id=native_id, submitted=now)
+            )
 
 
 class Called(NamedTuple):
@@ -305,7 +308,7 @@ class BatchExecutor(Executor):
             except SubmitError:
                 # Whatever is said of their end later: it was asked for.
                 for run, submission in own.items():
-                    write(run, msgspec.structs.replace(submission, reason=CANCELLED))
+                    write_submission(run, msgspec.structs.replace(submission, reason=CANCELLED))
                 raise
         for run, submission in runs.items():
             mark(run, submission, JobState.CANCELLED, CANCELLED)
@@ -339,3 +342,19 @@ def _by_cluster(
     for run, submission in runs.items():
         found[submission.cluster][run] = submission
     return found
+
+
+# A command that submits may still run: it retries or waits for a slow server.
+WITHIN_S = 120.0
+
+
+def unknown_job(submission: Submission, command: str, system: str) -> JobReport:
+    """Return the state of a run without a job: its command may still run, if its server is slow."""
+    submitted = datetime.datetime.fromisoformat(submission.submitted)
+    age_s = (datetime.datetime.now(datetime.timezone.utc) - submitted).total_seconds()
+    if age_s < WITHIN_S:
+        reason = f"{command} was called {age_s:.0f} s ago and has not printed a job id"
+        reason += f"; without a job it is lost in {WITHIN_S - age_s:.0f} s"
+        return JobReport(state=JobState.UNKNOWN, reason=reason)
+    reason = f"{system} never received it: {command} was not answered"
+    return JobReport(state=JobState.LOST, reason=reason)

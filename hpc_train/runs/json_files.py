@@ -24,7 +24,7 @@ from hpc_train.base.files import (
     write_atomic,
 )
 from hpc_train.base.value import decode_unit, encode_unit
-from hpc_train.runs.run import MANIFEST_SCHEMA, Submission
+from hpc_train.runs.run import MANIFEST_SCHEMA, JobState, JobStatus, RunFolder, Submission
 
 T = TypeVar("T")
 
@@ -35,10 +35,10 @@ class _Said(msgspec.Struct):
     schema: int = MANIFEST_SCHEMA
 
 
-def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
+def write_file(path: Path, content: bytes | Iterable[bytes], *, flush: bool = True) -> None:
     """Write to a temporary file, then rename it; a device or pipe is written to directly.
 
-    `content` may be an iterable of parts.
+    `content` may be an iterable of parts; with `flush`, they are on the disk then.
 
     Raises:
         StoreError: the disk is full, the folder is gone or cannot be written.
@@ -50,7 +50,7 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
                 stream.writelines(parts)
             return
         # The target of a link is replaced, not the link.
-        write_atomic(Path(os.path.realpath(path, strict=path.exists())), parts)
+        write_atomic(Path(os.path.realpath(path, strict=path.exists())), parts, flush=flush)
     except OSError as failure:
         raise cannot_write(path, failure) from None
 
@@ -112,6 +112,33 @@ def read_submission(path: Path) -> Submission:
     job = found.native_id.partition("@")[0]
     endpoint = msgspec.structs.replace(found.cluster, conf=None, clusters=None)
     return msgspec.structs.replace(found, native_id=job, cluster=endpoint)
+
+
+def write_submission(run: RunFolder, submission: Submission) -> None:
+    """Write a run's submission.json atomically.
+
+    Raises:
+        StoreError: the folder is gone or cannot be written.
+    """
+    content = msgspec.json.encode(submission, enc_hook=encode_unit) + b"\n"
+    write_file(run.submission, content, flush=False)
+
+
+def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -> None:
+    """Record the final state of a run in its submission.json.
+
+    Raises:
+        StoreError: as for `write_submission`.
+    """
+    write_submission(run, msgspec.structs.replace(submission, state=state, reason=reason))
+
+
+def status_of(run: RunFolder) -> JobStatus | None:
+    """Return the contents of status.json; None if it is missing or not readable."""
+    try:
+        return msgspec.json.decode(read_regular(run.status), type=JobStatus)
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return None
 
 
 def check_version(path: Path) -> None:

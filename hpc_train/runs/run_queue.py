@@ -26,9 +26,8 @@ from hpc_train.base.registry import resolve
 from hpc_train.base.value import Value, decode_unit
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import ExecutorOptions
-from hpc_train.runs.json_files import cannot_write
+from hpc_train.runs.json_files import cannot_write, write_submission
 from hpc_train.runs.run import RunFolder, Submission
-from hpc_train.runs.submission_file import read, write
 
 FOLDER = ".queue"
 _START_S = 60.0
@@ -68,16 +67,14 @@ class _Planned(msgspec.Struct):
     plan: LaunchPlan
 
 
-def take(path: Path, *, wait: bool) -> int | None:
+def take(path: Path) -> int | None:
     """Take a lock and return its file descriptor; None if another process holds it.
 
     Raises:
         OSError: the file cannot be opened.
     """
     descriptor = open_lock(path, 0o644)
-    if wait:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    elif not lock_now(descriptor):
+    if not lock_now(descriptor):
         os.close(descriptor)
         return None
     return descriptor
@@ -144,7 +141,7 @@ def start_queue(
     )
     try:
         (home / FOLDER).mkdir(parents=True, exist_ok=True)
-        lock = take(queue.file("lock"), wait=False)
+        lock = take(queue.file("lock"))
         if lock is None:
             raise SubmitError(f"{queue.file('lock')}: another process holds it")
         queue.file("json").write_bytes(msgspec.json.encode(content))
@@ -154,7 +151,7 @@ def start_queue(
         raise cannot_write(home / FOLDER, failure) from None
     try:
         for run in runs:
-            write(run, submission)
+            write_submission(run, submission)
         # The lock is passed on, without releasing it in between.
         words = (sys.executable, "-m", __name__, runner)
         argv = (*words, str(home.absolute()), queue.queue_id, str(lock))
@@ -168,16 +165,22 @@ def start_queue(
         raise SubmitError(f"{home}: cannot start: {failure.strerror or failure}") from None
 
 
+def open_submission(run: RunFolder) -> Submission | None:
+    """Return the submission of a run; None if it was cancelled, or its folder removed.
+
+    Raises:
+        OSError, msgspec.DecodeError: it cannot be read.
+    """
+    if not run.submission.exists():
+        return None
+    content = read_regular(run.submission)
+    found = msgspec.json.decode(content, type=Submission, dec_hook=decode_unit)
+    return found if found.state is None else None
+
+
 def wanted(run: RunFolder) -> Submission | None:
     """Return the submission of a run that was not cancelled, removed or already started."""
-    submission = None if run.status.exists() else read(run)
-    return submission if submission is not None and submission.state is None else None
-
-
-def was_cancelled(run: RunFolder) -> bool:
-    """Whether a run was cancelled, or its folder removed."""
-    submission = read(run)
-    return submission is None or submission.state is not None
+    return None if run.status.exists() else open_submission(run)
 
 
 def plan_of(run: RunFolder) -> LaunchPlan:

@@ -21,11 +21,11 @@ from hpc_train.base.value import Value
 from hpc_train.jobs.job import RESUBMIT
 from hpc_train.runs.executor import Executor
 from hpc_train.runs.expected_runs import missing_runs
+from hpc_train.runs.json_files import write_submission
 from hpc_train.runs.nodes import NodeFault, bad_nodes, node_faults
 from hpc_train.runs.run import Failure, JobReport, JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_folders import find, homes, is_run, read_run, run_folders
 from hpc_train.runs.run_table import signal_of
-from hpc_train.runs.submission_file import write as write_submission
 from hpc_train.sites.batch_system import find_batch_system
 
 

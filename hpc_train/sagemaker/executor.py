@@ -11,8 +11,8 @@ from typing import Any
 from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import Executor, ExecutorOptions
+from hpc_train.runs.json_files import mark
 from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
-from hpc_train.runs.submission_file import mark
 from hpc_train.sagemaker.account_check import check_owner
 from hpc_train.sagemaker.aws_client import (
     aws_errors,

@@ -24,9 +24,8 @@ from hpc_train.base.value import Value
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.batch_executor import submit_each
 from hpc_train.runs.executor import ExecutorOptions, working_files
-from hpc_train.runs.json_files import read_json
+from hpc_train.runs.json_files import read_json, write_submission
 from hpc_train.runs.run import RESUMES_FROM, RETRY_OF, Manifest, RunFolder, Submission
-from hpc_train.runs.submission_file import write
 from hpc_train.sagemaker.aws_client import aws_errors, client, code_of, explain, region_of
 from hpc_train.sagemaker.job_reports import JobId
 from hpc_train.sagemaker.training_job import CODE_FILE, MARK, SCRIPT_FILE, section_of, training_job
@@ -122,7 +121,7 @@ def _record(job: _Job, region: str, options: ExecutorOptions) -> None:
         command=("CreateTrainingJob", job.name),
         checkpoints=job.request.get("CheckpointConfig", {}).get("S3Uri", ""),
     )
-    write(job.run, submission)
+    write_submission(job.run, submission)
 
 
 MOST_BYTES = 100 << 20

@@ -58,5 +58,5 @@ def _allowed(kind: Schema) -> str:
     if "minimum" in kind:
         least, most = kind["minimum"], kind.get("maximum")
         return f"{least} or more" if most is None else f"{least} to {most}"
-    word = kind.get("type", "mapping")
+    word: str = kind.get("type", "mapping")
     return _WORDS.get(word, word)

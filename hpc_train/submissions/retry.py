@@ -14,7 +14,7 @@ import msgspec
 
 from hpc_train.base.data_folders import template_path
 from hpc_train.base.errors import SpecError, StoreError
-from hpc_train.base.files import is_own, read_regular
+from hpc_train.base.files import is_own, owner, read_regular
 from hpc_train.base.value import Value, encode_unit
 from hpc_train.diagnosis.diagnose_runs import explain
 from hpc_train.jobs.override import key_paths, parse_setting
@@ -46,7 +46,6 @@ from hpc_train.runs.run_states import (
     read_runs,
     runs_below,
 )
-from hpc_train.runs.submission_file import owner
 from hpc_train.scripts.prepare import Prepared, PreparedSite, prepare_points
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site

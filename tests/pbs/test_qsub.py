@@ -11,7 +11,7 @@ import pytest
 from hpc_train.base import processes
 from hpc_train.base.errors import SubmitError
 from hpc_train.pbs import executor, jobs as pbs_jobs
-from hpc_train.runs import batch_executor, submission_file
+from hpc_train.runs import batch_executor
 from hpc_train.runs.run import JobState
 from tests.pbs.test_executor import Make, jobs, make, pbs, state, submission, submit
 from tests.servers.pbs import RunningPbs
@@ -116,7 +116,7 @@ def test_of_two_jobs_of_one_request_the_later_one_is_deleted(
 def test_the_longest_wait_for_a_silent_server_is_three_minutes() -> None:
     assert executor._PATIENCE_S + batch_executor._SEARCH_S + pbs_jobs._TIMEOUT_S < 180
     # Else a run would be taken for lost, and submitted again, while its qsub may be accepted.
-    assert executor._PATIENCE_S + batch_executor._UNDER_WAY_S < submission_file.WITHIN_S
+    assert executor._PATIENCE_S + batch_executor._UNDER_WAY_S < batch_executor.WITHIN_S
 
 
 def test_a_server_that_cannot_be_reached_has_no_job(pbs: RunningPbs, make: Make) -> None:

@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hpc_train.runs.json_files import read_json
+from hpc_train.runs.json_files import read_json, write_submission
 from hpc_train.runs.run import RunFolder, Submission
-from hpc_train.runs.submission_file import write
 
 
 def runs(home: Path, *names: str, text: str = "#!/bin/bash\n") -> list[RunFolder]:
@@ -28,7 +27,7 @@ def submitted(run: RunFolder, native_id: str, *, age_s: float = 0.0, **more: Any
     now = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=age_s)
     when = now.isoformat(timespec="seconds")
     submission = Submission(executor="slurm", native_id=native_id, submitted=when, **more)
-    write(run, submission)
+    write_submission(run, submission)
     return submission
 
 

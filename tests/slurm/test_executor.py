@@ -10,8 +10,8 @@ import pytest
 
 from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.runs.executor import ExecutorOptions
+from hpc_train.runs.json_files import write_submission
 from hpc_train.runs.run import JobState, RunFolder, Script, SlurmEndpoint
-from hpc_train.runs.submission_file import write
 from hpc_train.slurm.executor import ALLOCATIONS, SlurmExecutor
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.slurm.made import runs, says, submission, submitted
@@ -91,7 +91,7 @@ def test_an_allocation_without_an_answer_is_found_for_all(slurm: FakeSlurm, tmp_
     made = runs(tmp_path, "p-r1", "p-r2")
     SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
     for run in made:
-        write(run, msgspec.structs.replace(submission(run), native_id=""))
+        write_submission(run, msgspec.structs.replace(submission(run), native_id=""))
     slurm.becomes("1001", "RUNNING", start="1970-01-02T00:00:00", nodes="n1")
     says(made[0], started=2e5, ended=2e5 + 1, exit_code=3)
     found = SLURM.query({run: submission(run) for run in made})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.base.files import owner
 from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint
-from hpc_train.runs.submission_file import owner
 from hpc_train.slurm.executor import SlurmExecutor
 from hpc_train.slurm.job_states import FIELD, RECORD
 from tests.slurm.fake_slurm import BUSY, FakeSlurm

@@ -91,7 +91,7 @@ def test_hosts(tmp_path: Path, put: Fake, made: Made) -> None:
     runs = made("hosts", lambda _: "q")
     home = tmp_path / "home"
     (home / FOLDER).mkdir(parents=True)
-    lock = take(Queue(home=home, queue_id="q").file("lock"), wait=False)
+    lock = take(Queue(home=home, queue_id="q").file("lock"))
     assert lock is not None
     for run in list(runs)[:2]:
         run.path.mkdir()
@@ -133,7 +133,7 @@ def test_local(put: Fake, tmp_path: Path, made: Made) -> None:
     runs = made("local", lambda _: "q")
     home = tmp_path / "home"
     (home / FOLDER).mkdir(parents=True)
-    lock = take(Queue(home=home, queue_id="q").file("lock"), wait=False)
+    lock = take(Queue(home=home, queue_id="q").file("lock"))
     assert lock is not None
     for run in runs:
         run.path.mkdir()

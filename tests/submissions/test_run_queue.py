@@ -61,7 +61,7 @@ def test_a_run_that_could_not_be_started_is_lost_with_the_reason(tmp_path: Path)
     run.logs.write_text("no folder")
     queue.file("json").parent.mkdir()
     queue.file("json").write_bytes(to_json({"runs": [run.run_id]}))
-    lock = take(queue.file("lock"), wait=True)
+    lock = take(queue.file("lock"))
     assert lock is not None
     words = [
         sys.executable,
@@ -76,9 +76,7 @@ def test_a_run_that_could_not_be_started_is_lost_with_the_reason(tmp_path: Path)
     assert started.returncode == 0
     os.close(lock)
     # The supervisor holds the lock until its end.
-    again = take(queue.file("lock"), wait=True)
-    assert again is not None
-    os.close(again)
+    wait_for(lambda: not is_held(queue.file("lock")))
     (report,) = LocalExecutor().query({run: SUBMITTED}).values()
     assert report.state is JobState.LOST
     assert report.reason == (
@@ -95,7 +93,7 @@ def test_a_run_says_who_holds_the_machine_and_no_other_user_can(
     machine = tmp_path / f"hpctrain-{os.getuid()}.lock"
     script = Script(text="exit 3\n", digest="d" * 64, template_digest="t" * 64)
     (run,) = create_runs(tmp_path / "j", [(manifest("j-1"), script)])
-    held = take(machine, wait=True)
+    held = take(machine)
     assert held is not None
     LocalExecutor().submit(tmp_path / "j", [run], ExecutorOptions())
     assert machine.stat().st_mode & 0o777 == 0o600
@@ -119,7 +117,7 @@ HOLD = """\
 import sys, time
 from pathlib import Path
 from hpc_train.runs.run_queue import take
-take(Path(sys.argv[1]), wait=True)
+take(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)
 """
@@ -154,14 +152,14 @@ def test_of_a_lock_that_this_user_may_not_see_nothing_is_said(tmp_path: Path) ->
 def test_a_lock_is_not_taken_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "victim")
     with pytest.raises(OSError, match="symbolic link"):
-        take(tmp_path / "link", wait=False)
+        take(tmp_path / "link")
     assert not (tmp_path / "victim").exists()
 
 
 def test_a_queue_with_a_lock_that_is_held_is_not_started(tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     queue = new_queue(tmp_path)
-    lock = take(queue.file("lock"), wait=False)
+    lock = take(queue.file("lock"))
     with pytest.raises(SubmitError, match="another process holds it"):
         start_queue(queue, (), "local", "no_module:run", ExecutorOptions())
     assert not queue.file("json").exists()

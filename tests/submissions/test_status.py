@@ -16,10 +16,10 @@ from hpc_train.base.processes import run as call
 from hpc_train.hosts import local
 from hpc_train.runs import batch_executor
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
+from hpc_train.runs.json_files import write_submission
 from hpc_train.runs.run import JobState, Run, RunFolder
 from hpc_train.runs.run_queue import FOLDER, Queue, take
 from hpc_train.runs.run_states import Watch, cancel, runs_below
-from hpc_train.runs.submission_file import write
 from hpc_train.submissions.submit import submit
 from tests.slurm.fake_slurm import BUSY, FakeSlurm
 from tests.submissions.on_slurm import RESULTS, job, says, study, submission
@@ -88,11 +88,11 @@ def test_files_from_before_a_requeue_are_not_believed(slurm: FakeSlurm, clock: C
 def test_local_runs_are_asked_for_each_time(slurm: FakeSlurm, clock: Clock) -> None:
     (run,) = submit(job(), RESULTS, []).new
     home = run.path.parent
-    write(run, msgspec.structs.replace(submission(run), executor="local", native_id="q"))
+    write_submission(run, msgspec.structs.replace(submission(run), executor="local", native_id="q"))
     watch = Watch(home, clock=clock)
     assert only(watch).state is JobState.LOST
     (home / FOLDER).mkdir()
-    lock = take(Queue(home=home, queue_id="q").file("lock"), wait=True)
+    lock = take(Queue(home=home, queue_id="q").file("lock"))
     assert lock is not None
     assert only(watch).state is JobState.PENDING
     os.close(lock)

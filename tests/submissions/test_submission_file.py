@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.runs.json_files import read_json
+from hpc_train.runs.json_files import mark, read_json, status_of
 from hpc_train.runs.run import Failure, JobState, RunFolder, SlurmEndpoint, Submission
 from hpc_train.runs.run_states import has_ended
-from hpc_train.runs.submission_file import mark, status_of
 
 ASKED = Submission(
     executor="slurm",

@@ -10,10 +10,9 @@ import msgspec
 import pytest
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.runs.json_files import read_json
+from hpc_train.runs.json_files import read_json, write_submission
 from hpc_train.runs.run import JobState, Manifest, RunFolder, Submission
 from hpc_train.runs.run_states import runs_below
-from hpc_train.runs.submission_file import write
 from hpc_train.sagemaker import aws_client
 from hpc_train.sagemaker.executor import SageMakerExecutor
 from hpc_train.scripts.prepare import Request, prepare
@@ -60,7 +59,7 @@ def test_a_job_is_found_by_a_clock_that_is_ahead(account: Account, tmp_path: Pat
     submission = read_json(run.submission, Submission)
     ahead = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=100)
     changed = msgspec.structs.replace(submission, state=None, submitted=ahead.isoformat())
-    write(run, changed)
+    write_submission(run, changed)
     (report,) = SageMakerExecutor().query({run: changed}).values()
     assert report.state is JobState.NODE_FAIL
 
