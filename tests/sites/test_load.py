@@ -9,7 +9,6 @@ import pytest
 from hpc_train.base.data_folders import profile_folder
 from hpc_train.base.errors import SiteProfileError, UnknownNameError
 from hpc_train.sites.load import Machine, load_site, this_machine
-from hpc_train.sites.search import profile_files
 from tests.cases import cases
 
 SITE = """\
@@ -51,19 +50,6 @@ def test_hidden_gpus_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert this_machine().gpus == 0
     assert this_machine().cpus >= 1
-
-
-def test_the_first_folder_of_the_path_wins(elsewhere: Path) -> None:
-    site = SITE.replace("mine", "local")
-    (elsewhere / "sites" / "local.yaml").write_text(site)
-    assert load_site("local").value.description == "d"
-    (elsewhere / "local.yaml").write_text(site.replace("description: d", "description: here"))
-    assert load_site("local").value.description == "here"
-
-
-def test_a_job_file_in_this_folder_is_no_profile(elsewhere: Path) -> None:
-    (elsewhere / "job.yaml").write_text("command: [a]\n")
-    assert "job" not in [path.stem for path in profile_files()]
 
 
 def test_an_unknown_site_names_the_nearest(elsewhere: Path) -> None:
