@@ -18,7 +18,6 @@ from hpc_train.cli.output import busy, echo_table, say, show_warnings
 
 if TYPE_CHECKING:
     from hpc_train.machine.check_site import ProfileCheck, ProfileFinding
-    from hpc_train.machine.init_site import Drafted, InitOptions
     from hpc_train.machine.show_sites import ProfileValue
     from hpc_train.machine.smoke_job import Smoke
     from hpc_train.pbs.live_pbs import LivePbs
@@ -203,7 +202,7 @@ def _print_result(smoke: Smoke) -> None:
 @click.option("--hosts", metavar="HOST,…", help="Machines that ssh reaches, instead of a cluster.")
 def init_site_profile(*, hosts: str | None, **options: Any) -> None:
     """Write a draft of a profile: of the local Slurm or PBS, or of hosts."""
-    from hpc_train.machine.init_site import InitOptions
+    from hpc_train.machine.init_site import InitOptions, init_site
 
     wanted = InitOptions(**options)
     if hosts is not None and not hosts.strip(", "):
@@ -212,33 +211,15 @@ def init_site_profile(*, hosts: str | None, **options: Any) -> None:
         raise click.UsageError("--probe asks Slurm, --hosts asks machines by ssh; use one of them")
     if not wanted.probe and (wanted.partition or wanted.srun):
         raise click.UsageError("--partition and --srun require --probe")
-    drafted = _draft(wanted, hosts)
+    names = [name.strip() for name in (hosts or "").split(",") if name.strip()]
+    with busy("asking the hosts" if names else "asking the scheduler"):
+        drafted = init_site(wanted, names)
     for message in drafted.unread:
         click.echo(f"hpctrain: {message}", err=True)
     guessed = sum("# guessed" in row for row in drafted.text.splitlines())
     questions = sum(row.rstrip().endswith("?") for row in drafted.text.splitlines())
     click.echo(f"{drafted.path}: {guessed} lines are guessed, {questions} questions are open")
     click.echo(f"next: check the file, then hpctrain site show {drafted.path}")
-
-
-def _draft(wanted: InitOptions, hosts: str | None) -> Drafted:
-
-    if hosts:
-        from hpc_train.machine.draft_hosts import init_hosts
-
-        names = tuple(filter(None, (name.strip() for name in hosts.split(","))))
-        with busy("asking the hosts"):
-            return init_hosts(wanted, names)
-    from hpc_train.machine.draft_pbs import init_pbs, is_pbs
-    from hpc_train.machine.init_site import init_site
-
-    if is_pbs():
-        if wanted.probe:
-            raise click.UsageError("--probe runs a job of Slurm, and this machine has PBS")
-        with busy("asking PBS"):
-            return init_pbs(wanted)
-    with busy("asking Slurm"):
-        return init_site(wanted)
 
 
 UNKNOWN = "?"

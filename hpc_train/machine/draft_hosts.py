@@ -1,18 +1,12 @@
-"""Facts about machines that ssh reaches -> the draft of a profile that loads and renders a job."""
+"""Facts about machines that ssh reaches -> the text of a profile."""
 
 from __future__ import annotations
 
-import datetime
 import ipaddress
-import secrets
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from hpc_train.base.errors import ProbeError, SpecError
-from hpc_train.base.files import write_atomic
+from hpc_train.base.errors import ProbeError
 from hpc_train.base.value import Value
-from hpc_train.hosts.transport import at_once, call
 from hpc_train.machine.draft_profile import (
     GUESSED,
     block,
@@ -25,8 +19,6 @@ from hpc_train.machine.draft_profile import (
     question,
     remark,
 )
-from hpc_train.machine.init_site import Drafted, InitOptions, write_draft
-from hpc_train.runs.json_files import cannot_write
 
 Address = ipaddress.IPv4Interface
 
@@ -127,32 +119,3 @@ def _partition(hosts: Sequence[HostFacts]) -> Iterator[str]:
     if len(models) > 1:
         yield remark(f"different GPUs: {', '.join(sorted(models))}; the slowest sets the pace")
     yield from known(gpu_model=models.pop() if len(models) == 1 else "")
-
-
-def init_hosts(options: InitOptions, names: Sequence[str]) -> Drafted:
-    """Ask the hosts, also whether they see a file of this folder; write the draft atomically.
-
-    Raises:
-        HpcTrainError: a host is named twice or does not answer, the hosts differ, or the file
-        cannot be written.
-    """
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        once = ",".join(dict.fromkeys(names))
-        raise SpecError(f"--hosts: {twice[0]!r} is listed twice", f"--hosts {once}")
-    name = options.given_name() or "hosts"
-    file, token = Path(f".hpctrain-{secrets.token_hex(4)}").absolute(), secrets.token_hex(8)
-    try:
-        write_atomic(file, token.encode())
-        answers = at_once(lambda name: call(name, "facts", str(file)), names)
-    except OSError as failure:
-        raise cannot_write(file, failure) from None
-    finally:
-        file.unlink(missing_ok=True)
-    found = list(zip(names, answers, strict=True))
-    silent = [f"{host}: {one.problem}" for host, one in found if one.problem]
-    if silent:
-        raise ProbeError("; ".join(silent), "ssh HOST true must work without a question")
-    hosts = [read_facts(host, one.lines, shared=one.get("text") == token) for host, one in found]
-    text = draft_hosts(name, datetime.date.today().isoformat(), hosts)
-    return write_draft(options, name, text, "the answers of the hosts")

@@ -1,14 +1,10 @@
-"""Answers of a live PBS -> the draft of a profile that loads and renders a job."""
+"""A live PBS -> the text of a profile."""
 
 from __future__ import annotations
 
-import datetime
-import os
-import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from hpc_train.base.errors import ProbeError
 from hpc_train.machine.draft_profile import (
     GUESSED,
     MOST_GPUS,
@@ -21,7 +17,6 @@ from hpc_train.machine.draft_profile import (
     question,
     remark,
 )
-from hpc_train.machine.init_site import Drafted, InitOptions, as_name, write_draft
 from hpc_train.pbs.live_pbs import (
     LivePbs,
     PbsNode,
@@ -30,10 +25,7 @@ from hpc_train.pbs.live_pbs import (
     all_nodes,
     destinations,
     queue_limits,
-    read_pbs,
-    starters,
 )
-from hpc_train.sites.detection import conf_file
 
 _EXCLUSIVE = {"force_excl", "force_exclhost", "default_excl", "default_exclhost"}
 _MODELS = ("gpu_model", "gputype", "gpu_type", "accelerator_model")
@@ -162,36 +154,3 @@ def _shape(vnodes: list[PbsNode]) -> Shape:
     memory = [node.memory for node in vnodes if node.memory]
     total = sum(int(one) for one in memory)
     return sum(cores) or None, sum(node.ngpus for node in vnodes), total or None
-
-
-def is_pbs() -> bool:
-    """Return whether this machine has the commands of PBS, and no Slurm that is configured.
-
-    On a cluster with Slurm, qstat may be a wrapper for users who come from PBS.
-    """
-    if shutil.which("qstat") is None:
-        return False
-    slurm = conf_file(os.environ) is not None or "SLURM_CLUSTER_NAME" in os.environ
-    return not slurm or shutil.which("scontrol") is None
-
-
-def init_pbs(options: InitOptions) -> Drafted:
-    """Query the server, and write the draft atomically.
-
-    Raises:
-        HpcTrainError: no answer, an existing file, or one that cannot be written.
-    """
-    # Errors in the options are reported before PBS is queried.
-    given = options.given_name()
-    pbs = read_pbs()
-    if not pbs.shown:
-        closed = ", ".join(queue.name for queue in pbs.queues)
-        message = f"the PBS server {pbs.name} has no open queue to which users submit"
-        raise ProbeError(
-            f"{message}; closed or fed by routes only: {closed}" if closed else message,
-            "qstat -Q shows when one is open, then run site init again",
-        )
-    name = given or as_name(pbs.name.partition(".")[0])
-    text = draft_pbs(name, datetime.date.today().isoformat(), pbs, starters())
-    source = f"the answers of the PBS server {pbs.name}"
-    return write_draft(options, name, text, source, pbs.unread)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import get_args
 
 import msgspec
@@ -11,7 +12,6 @@ import msgspec
 from hpc_train.base.data_folders import schema_comment
 from hpc_train.base.registry import BUILT_IN
 from hpc_train.base.units import Duration
-from hpc_train.base.value import Value
 from hpc_train.machine.hardware import Guess, Hardware, Software, gpu_order, guess
 from hpc_train.machine.probe_job import NodeKind, NodeShape, kinds_of, shape
 from hpc_train.plans.launchers.base import find_launcher
@@ -117,29 +117,27 @@ def _comment(words: str) -> str:
     return f"  # {plain}" if plain else ""
 
 
-class Findings(Value, frozen=True, kw_only=True):
-    """Input of a draft: the live cluster, the probed nodes, and the programs of this login node."""
+def draft_slurm(
+    name: str,
+    date: str,
+    cluster: Cluster,
+    hardware: Mapping[NodeShape, Hardware],
+    programs: Collection[str] = (),
+) -> str:
+    """Return the text of the profile; unknown values are questions.
 
-    name: str
-    date: str
-    cluster: Cluster
-    hardware: Mapping[NodeShape, Hardware]
-    programs: tuple[str, ...] = ()
-    slurm_conf: str | None = None
-
-
-def draft(findings: Findings) -> str:
-    """Return the text of the profile; unknown values are questions."""
-    cluster, nodes = findings.cluster, tuple(findings.hardware.values())
+    `hardware` is that of probed nodes, `programs` are those of this login node.
+    """
+    nodes = tuple(hardware.values())
     # The profile is mainly for nodes with GPUs.
     main = next((node for node in nodes if node.gpus), next(iter(nodes), None))
     network = guess(main) if main else None
     default = any(partition.default for partition in cluster.partitions)
     choice = line("partition_choice", "job", "Slurm has no default partition")
     return joined(
-        _head(findings, main),
-        block("launchers", _launchers(findings, main)),
-        partition_lines(cluster, findings.hardware, network),
+        _head(name, date, cluster, nodes, main),
+        block("launchers", _launchers(cluster.mpi, main, programs)),
+        partition_lines(cluster, hardware, network),
         () if default else (choice,),
         qos_lines(cluster),
         _requests(cluster),
@@ -148,12 +146,13 @@ def draft(findings: Findings) -> str:
     )
 
 
-def _head(findings: Findings, main: Hardware | None) -> Iterator[str]:
-    cluster = findings.cluster
-    asked = ", ".join(node.host for node in findings.hardware.values())
+def _head(
+    name: str, date: str, cluster: Cluster, nodes: Iterable[Hardware], main: Hardware | None
+) -> Iterator[str]:
+    asked = ", ".join(node.host for node in nodes)
     yield from heading(
-        findings.name,
-        findings.date,
+        name,
+        date,
         f"Slurm cluster {cluster.name}",
         f"scontrol and sinfo of {cluster.name}{f', and a job on {asked}' if asked else ''}",
         (*cluster.unread, *(main.unread if main else ())),
@@ -162,13 +161,13 @@ def _head(findings: Findings, main: Hardware | None) -> Iterator[str]:
     yield line("scheduler", "slurm")
     if version := ".".join(cluster.version.split(".")[:4]):
         yield f'slurm: "{version}"'
-    if findings.slurm_conf:
-        yield line("slurm_conf", findings.slurm_conf, "from $SLURM_CONF")
+    if conf := os.environ.get("SLURM_CONF"):
+        yield line("slurm_conf", conf, "from $SLURM_CONF")
     yield from known(arch=common_arch(node.arch for node in cluster.nodes))
 
 
-def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
-    programs = main.software.programs if main else findings.programs
+def _launchers(mpi: Mpi, main: Hardware | None, here: Collection[str]) -> Iterator[str]:
+    programs = main.software.programs if main else here
     needed = launcher_programs()
     there = [program for program in needed.values() if program in programs]
     allowed = (name for name, program in needed.items() if program in ("", *there))
@@ -178,7 +177,7 @@ def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
     found = f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} {where}" if there else ""
     yield line("allowed", tuple(allowed), found)
     yield question("forbidden", "{mpirun: reason}", "which launchers does the site forbid?")
-    yield from _mpi(findings.cluster.mpi)
+    yield from _mpi(mpi)
     yield from known(openmpi=main.software.mpirun if main else "")
 
 

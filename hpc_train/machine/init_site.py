@@ -1,28 +1,34 @@
-"""A live cluster -> draft of a site profile that loads and renders a job."""
+"""A live cluster, or machines that ssh reaches -> a draft of a site profile that renders a job."""
 
 from __future__ import annotations
 
 import datetime
 import os
 import re
+import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from hpc_train.base.errors import HpcTrainError, ProbeError, SpecError
 from hpc_train.base.files import write_atomic
 from hpc_train.base.value import Value
-from hpc_train.machine.draft_profile import Findings, draft, launcher_programs
+from hpc_train.hosts.transport import at_once, call
+from hpc_train.machine.draft_hosts import draft_hosts, read_facts
+from hpc_train.machine.draft_pbs import draft_pbs
+from hpc_train.machine.draft_profile import draft_slurm, launcher_programs
 from hpc_train.machine.probe_job import Probed, ProbeJob, probe
 from hpc_train.machine.starter_job import starter_job
+from hpc_train.pbs.live_pbs import read_pbs, starters
 from hpc_train.runs.json_files import cannot_write
-from hpc_train.sites.detection import find_scheduler
+from hpc_train.sites.detection import find_scheduler, is_pbs
 from hpc_train.slurm.live_cluster import read_cluster
 
-# What scontrol says where a package has installed it, and nothing has configured it.
-_UNCONFIGURED = "configuration source"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -35,17 +41,6 @@ class InitOptions(Value, frozen=True, kw_only=True):
     probe: bool = False
     partition: str | None = None
     srun: tuple[str, ...] = ()
-
-    def given_name(self) -> str:
-        """Return the name of the profile, empty without one.
-
-        Raises:
-            SpecError: it is not valid, or its file exists.
-        """
-        name = self.name or (self.output.stem if self.output else "")
-        if name:
-            self.target(name)
-        return name
 
     def target(self, name: str) -> Path:
         """Return the file; a profile has the name of its file.
@@ -71,78 +66,109 @@ class InitOptions(Value, frozen=True, kw_only=True):
         return path
 
 
-class Drafted(Value, frozen=True, kw_only=True):
-    """The file that was written, and errors of commands."""
+class Drafted(NamedTuple):
+    """The file that was written, its text, and errors of commands."""
 
     path: Path
-    name: str
     text: str
     unread: tuple[str, ...]
 
 
-def as_name(cluster: str) -> str:
-    """Return the name of a profile for a cluster."""
-    return re.sub(r"[^a-z0-9._-]+", "-", cluster.lower())
+class _Asked(NamedTuple):
+    """What a draft is made of: a name, a function of name and date to its text, and the source."""
+
+    name: str
+    draft: Callable[[str, str], str]
+    source: str
+    unread: Sequence[str] = ()
 
 
-def init_site(options: InitOptions) -> Drafted:
-    """Query the cluster, and write the draft atomically.
+def init_site(options: InitOptions, hosts: Sequence[str] = ()) -> Drafted:
+    """Ask the hosts, or the PBS or Slurm of this machine, and write the draft atomically.
 
     Raises:
-        HpcTrainError: no Slurm, no answer, an existing file, or one that cannot be written.
+        HpcTrainError: no answer, an existing file, or one that cannot be written.
     """
-    # Errors in the options are reported before Slurm is queried.
-    given = options.given_name()
-    _check_slurm()
+    # Errors in the options are reported before anything is asked.
+    name = options.name or (options.output.stem if options.output else "")
+    if name:
+        options.target(name)
+    if hosts:
+        asked = _ask_hosts(hosts)
+    else:
+        asked = _ask_pbs(options) if is_pbs() else _ask_slurm(options)
+    name = name or re.sub(r"[^a-z0-9._-]+", "-", asked.name.lower())
+    path = options.target(name)
+    text = asked.draft(name, datetime.date.today().isoformat())
+    _check(text, name, asked.source)
+    _write(path, text, force=options.force)
+    return Drafted(path, text, tuple(dict.fromkeys(asked.unread)))
+
+
+def _ask_slurm(options: InitOptions) -> _Asked:
+    found, _ = find_scheduler(os.environ)
+    is_slurm = found is not None and found.kind == "Slurm"
+    # Where they are installed and do not answer, read_cluster says so.
+    if not is_slurm and not any(map(shutil.which, ("scontrol", "sinfo"))):
+        here = f"{found.kind} ({found.evidence}) and neither" if found else "neither"
+        raise ProbeError(
+            f"this machine has {here} Slurm (scontrol) nor PBS (qstat)",
+            "run it on a login node, with SLURM_CONF if needed; machines that ssh reaches: "
+            "hpctrain site init --hosts a,b",
+        )
     cluster = read_cluster()
-    name = given or as_name(cluster.name)
-    options.target(name)
     job = ProbeJob(partition=options.partition, options=options.srun)
     probed = probe(cluster, job) if options.probe else Probed(hardware={})
-    findings = Findings(
-        name=name,
-        date=datetime.date.today().isoformat(),
-        cluster=cluster,
-        hardware=probed.hardware,
-        programs=tuple(filter(shutil.which, filter(None, launcher_programs().values()))),
-        slurm_conf=os.environ.get("SLURM_CONF"),
-    )
+    programs = tuple(filter(shutil.which, filter(None, launcher_programs().values())))
     unread = [*cluster.unread, *probed.unread]
     unread += (one for machine in probed.hardware.values() for one in machine.unread)
-    return write_draft(options, name, draft(findings), f"Slurm's answers on {cluster.name}", unread)
+
+    def draft(name: str, date: str) -> str:
+        return draft_slurm(name, date, cluster, probed.hardware, programs)
+
+    return _Asked(cluster.name, draft, f"Slurm's answers on {cluster.name}", unread)
 
 
-def _check_slurm() -> None:
-    """Refuse a machine without a scheduler that can be asked.
-
-    Raises:
-        ProbeError: with the schedulers that were looked for, and the other kinds of drafts.
-    """
-    found, problem = find_scheduler(os.environ)
-    installed = shutil.which("scontrol") is not None and _UNCONFIGURED not in problem.lower()
-    if installed or (found is not None and found.kind == "Slurm"):
-        return
-    here = f"{found.kind} ({found.evidence}) and neither" if found else "neither"
-    said = f"; `scontrol show config`: {problem}" if problem else ""
-    raise ProbeError(
-        f"this machine has {here} Slurm (scontrol) nor PBS (qstat){said}",
-        "run it on a login node, with SLURM_CONF if needed; machines that ssh reaches: "
-        "hpctrain site init --hosts a,b",
-    )
+def _ask_pbs(options: InitOptions) -> _Asked:
+    if options.probe:
+        raise SpecError("--probe runs a job of Slurm, and this machine has PBS")
+    pbs = read_pbs()
+    if not pbs.shown:
+        closed = ", ".join(queue.name for queue in pbs.queues)
+        message = f"the PBS server {pbs.name} has no open queue to which users submit"
+        raise ProbeError(
+            f"{message}; closed or fed by routes only: {closed}" if closed else message,
+            "qstat -Q shows when one is open, then run site init again",
+        )
+    draft = partial(draft_pbs, pbs=pbs, programs=starters())
+    source = f"the answers of the PBS server {pbs.name}"
+    return _Asked(pbs.name.partition(".")[0], draft, source, pbs.unread)
 
 
-def write_draft(
-    options: InitOptions, name: str, text: str, source: str, unread: Iterable[str] = ()
-) -> Drafted:
-    """Write a draft atomically if it loads and a job renders.
+def _ask_hosts(names: Sequence[str]) -> _Asked:
+    """Ask the hosts, also whether they see a file of this folder."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        once = ",".join(dict.fromkeys(names))
+        raise SpecError(f"--hosts: {twice[0]!r} is listed twice", f"--hosts {once}")
+    file, token = Path(f".hpctrain-{secrets.token_hex(4)}").absolute(), secrets.token_hex(8)
+    try:
+        write_atomic(file, token.encode())
+        answers = at_once(lambda name: call(name, "facts", str(file)), names)
+    except OSError as failure:
+        raise cannot_write(file, failure) from None
+    finally:
+        file.unlink(missing_ok=True)
+    found = list(zip(names, answers, strict=True))
+    silent = [f"{host}: {one.problem}" for host, one in found if one.problem]
+    if silent:
+        raise ProbeError("; ".join(silent), "ssh HOST true must work without a question")
+    hosts = [read_facts(host, one.lines, shared=one.get("text") == token) for host, one in found]
+    return _Asked("hosts", partial(draft_hosts, hosts=hosts), "the answers of the hosts")
 
-    A folder that was made for the file is removed if that fails.
 
-    Raises:
-        ProbeError: the draft is not valid; `source` says what it was made from.
-        HpcTrainError: it exists, or cannot be written.
-    """
-    path = options.target(name)
+def _check(text: str, name: str, source: str) -> None:
+    """Check that a draft loads and a job renders for it; `source` says what it was made from."""
     with tempfile.TemporaryDirectory() as folder:
         trial = Path(folder, f"{name}.yaml")
         trial.write_text(text, encoding="utf-8")
@@ -153,11 +179,15 @@ def write_draft(
                 f"no valid profile from {source}: {failure.message.replace(f'{folder}/', '')}",
                 "start from a copy of site_profiles/slurm-generic.yaml, and report this",
             ) from None
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    """Write a draft atomically; a folder that was made for it is removed if that fails."""
     made = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without --force it fails if another process has written the file meanwhile.
-        write_atomic(path, text.encode(), replace=options.force)
+        write_atomic(path, text.encode(), replace=force)
     except OSError as failure:
         if isinstance(failure, FileExistsError) and path.exists():
             raise SpecError(f"{path} exists already", "another one: -o FILE") from None
@@ -165,4 +195,3 @@ def write_draft(
             with suppress(OSError):
                 path.parent.rmdir()
         raise cannot_write(path, failure) from None
-    return Drafted(path=path, name=name, text=text, unread=tuple(dict.fromkeys(unread)))

@@ -150,6 +150,17 @@ def _others(env: Mapping[str, str]) -> Iterator[Scheduler]:
         yield Scheduler(kind="LSF", evidence=f"bsub, LSF_ENVDIR={env['LSF_ENVDIR']}")
 
 
+def is_pbs() -> bool:
+    """Return whether this machine has the commands of PBS, and no Slurm that is configured.
+
+    On a cluster with Slurm, qstat may be a wrapper for users who come from PBS.
+    """
+    if shutil.which("qstat") is None:
+        return False
+    slurm = conf_file(os.environ) is not None or "SLURM_CLUSTER_NAME" in os.environ
+    return not slurm or shutil.which("scontrol") is None
+
+
 class Host(Value, frozen=True, kw_only=True):
     """Facts for detection: host names, the scheduler and Slurm's cluster, the environment.
 

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.processes import Answer
-from hpc_train.machine.draft_profile import Findings, draft
+from hpc_train.machine.draft_profile import draft_slurm
 from hpc_train.machine.hardware import gpu_order, guess
 from hpc_train.machine.probe_job import kinds, shape
 from hpc_train.machine.read_hardware import read_hardware
@@ -60,7 +60,7 @@ def test_a_cluster(name: str, how: str) -> None:
             assert failure.message and failure.hint
             continue
         hardware = {shape(one.nodes[0]): read_hardware(output("ls6")) for one in kinds(found)}
-        text = draft(Findings(name="x", date="2026-08-01", cluster=found, hardware=hardware))
+        text = draft_slurm("x", "2026-08-01", found, hardware)
         assert text.isprintable() or all(c.isprintable() or c == "\n" for c in text)
 
 

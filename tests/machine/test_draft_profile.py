@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.base.units import Duration, Memory
 from hpc_train.jobs.override import Override
-from hpc_train.machine.draft_profile import Findings, draft
+from hpc_train.machine.draft_profile import draft_slurm
 from hpc_train.machine.probe_job import kinds, shape
 from hpc_train.machine.read_hardware import read_hardware
 from hpc_train.scripts.prepare import Request, prepare
@@ -18,16 +18,16 @@ from hpc_train.slurm.live_cluster import Cluster, read_cluster
 from tests.machine.machines import SHAPES, Slurm, output
 
 
-def findings(cluster: str, *machines: str) -> Findings:
-    return findings_of(read_cluster(Slurm(cluster)), *machines)
+def draft(cluster: str, *machines: str) -> str:
+    return draft_of(read_cluster(Slurm(cluster)), *machines)
 
 
-def findings_of(live: Cluster, *machines: str) -> Findings:
+def draft_of(live: Cluster, *machines: str) -> str:
     hardware = {
         shape(kind.nodes[0]): read_hardware(output(name))
         for kind, name in zip(kinds(live), machines, strict=False)
     }
-    return Findings(name="draft", date="2026-08-01", cluster=live, hardware=hardware)
+    return draft_slurm("draft", "2026-08-01", live, hardware)
 
 
 def loaded(content: str, folder: Path) -> SiteProfile:
@@ -37,7 +37,7 @@ def loaded(content: str, folder: Path) -> SiteProfile:
 
 
 def test_the_lab_by_its_slurm_alone(tmp_path: Path) -> None:
-    content = draft(findings("lab"))
+    content = draft("lab")
     site = loaded(content, tmp_path)
     gpu, long = site.partitions
     assert (gpu.name, gpu.default, gpu.nodes, gpu.gpu_type) == ("gpu", True, 3, "a100")
@@ -58,16 +58,16 @@ def test_the_lab_by_its_slurm_alone(tmp_path: Path) -> None:
 
 
 def test_the_numa_nodes_of_a_node(tmp_path: Path) -> None:
-    (gpu, _) = loaded(draft(findings("mixed", "mi250x", "dgx_a100")), tmp_path).partitions
+    (gpu, _) = loaded(draft("mixed", "mi250x", "dgx_a100"), tmp_path).partitions
     assert gpu.numa_cpus == ("0-15,64-79", "16-31,80-95", "32-47,96-111", "48-63,112-127")
     assert gpu.gpu_numa == (3, 3, 1, 1, 0, 0, 2, 2)
     assert gpu.gpu_nics == ()
-    (gpu, _) = loaded(draft(findings("mixed", "dgx_a100", "dgx_a100")), tmp_path).partitions
+    (gpu, _) = loaded(draft("mixed", "dgx_a100", "dgx_a100"), tmp_path).partitions
     assert gpu.gpu_nics[1:3] == ("mlx5_0,mlx5_1", "mlx5_2,mlx5_3")
 
 
 def test_a_mixed_cluster_with_its_nodes(tmp_path: Path) -> None:
-    content = draft(findings("mixed", "mi250x", "dgx_a100"))
+    content = draft("mixed", "mi250x", "dgx_a100")
     site = loaded(content, tmp_path)
     gpu, cpu = site.partitions
     assert site.partition_choice == "job"
@@ -93,7 +93,7 @@ def test_a_mixed_cluster_with_its_nodes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cluster", ["lab", "mixed"])
 def test_a_job_renders_for_each_draft(cluster: str, shape: str, tmp_path: Path) -> None:
     path = tmp_path / "draft.yaml"
-    path.write_text(draft(findings(cluster, shape)))
+    path.write_text(draft(cluster, shape))
     keys = {"partition": "gpu", "resources.gpus_per_node": 4}
     chosen = tuple(Override(key=key, value=one, origin="test") for key, one in keys.items())
     ready = prepare(Request(path=Path("train.py"), site=str(path), overrides=chosen))
@@ -102,11 +102,11 @@ def test_a_job_renders_for_each_draft(cluster: str, shape: str, tmp_path: Path) 
 
 def test_the_default_of_the_cluster_is_stated_and_others_are_a_question(tmp_path: Path) -> None:
     """MpiDefault is none on the cluster `lab`, which has pmix, and pmi2 on `mixed`."""
-    content = draft(findings("lab"))
+    content = draft("lab")
     assert loaded(content, tmp_path).launchers.mpi is None
     asked = next(row for row in content.splitlines() if row.startswith("  # mpi: pmix"))
     assert asked.endswith("MpiDefault is none: which one do ranks of MPI need?")
-    content = draft(findings("mixed"))
+    content = draft("mixed")
     assert loaded(content, tmp_path).launchers.mpi == "pmi2"
     assert "guessed" not in next(row for row in content.splitlines() if row.startswith("  mpi:"))
 
@@ -124,7 +124,7 @@ def test_nothing_is_stated_that_slurm_did_not_answer(
     cluster: str, silent: dict[str, str], keys: set[str], tmp_path: Path
 ) -> None:
     """MpiDefault is an answer of scontrol, so that `mixed` states it without srun's list."""
-    content = draft(findings_of(read_cluster(Slurm(cluster, **silent))))
+    content = draft_of(read_cluster(Slurm(cluster, **silent)))
     assert loaded(content, tmp_path).name == "draft"
     stated = {row.strip().removeprefix("- ").split(":")[0] for row in content.splitlines()}
     assert not stated & (keys - ({"mpi"} if cluster == "mixed" else set()))

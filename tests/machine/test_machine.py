@@ -106,6 +106,14 @@ def test_site_init_without_slurm(empty: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "site_profiles").exists()
 
 
+def test_site_init_with_a_slurm_that_does_not_answer(empty: Path, tmp_path: Path) -> None:
+    program(empty, "scontrol", "echo 'error: no configuration source' >&2; exit 1")
+    done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
+    first, hint = done.stderr.splitlines()
+    assert first == "hpctrain: `scontrol show config`: no configuration source"
+    assert "set SLURM_CONF if needed" in hint
+
+
 def test_site_init_with_a_slurm_that_talks_nonsense(empty: Path, tmp_path: Path) -> None:
     program(empty, "scontrol", r"printf 'Cluster\xff\x00Name\n'")
     done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))

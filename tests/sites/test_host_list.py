@@ -10,8 +10,7 @@ import pytest
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import PlanError, SiteProfileError, SpecError
 from hpc_train.jobs.job import JobSpec
-from hpc_train.machine.draft_hosts import init_hosts
-from hpc_train.machine.init_site import InitOptions
+from hpc_train.machine.init_site import InitOptions, init_site
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
@@ -107,7 +106,7 @@ def test_the_script_names_its_hosts_for_those_who_start_it_by_hand(tmp_path: Pat
 
 def test_a_draft_of_a_host_named_twice_is_refused_before_it_is_asked() -> None:
     with pytest.raises(SpecError) as failure:
-        init_hosts(InitOptions(name="lab2"), ["gpu1", "gpu2", "gpu1"])
+        init_site(InitOptions(name="lab2"), ["gpu1", "gpu2", "gpu1"])
     assert failure.value.message == "--hosts: 'gpu1' is listed twice"
     assert failure.value.hint == "--hosts gpu1,gpu2"
 

@@ -18,7 +18,7 @@ from hpc_train.cli.group import cli
 from hpc_train.jobs.read_job import build_job
 from hpc_train.lint.lint_file import LintOptions, make_linter
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.machine import draft_pbs
+from hpc_train.machine import init_site
 from hpc_train.machine.starter_job import starter_job
 from hpc_train.pbs.live_pbs import LivePbs, PbsQueue
 from hpc_train.plans.build import make_plan
@@ -131,7 +131,7 @@ def test_a_server_without_an_open_queue_is_told(
     pbs: RunningPbs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = LivePbs(name="srv", queues=(PbsQueue(name="old", open=False),))
-    monkeypatch.setattr(draft_pbs, "read_pbs", lambda: closed)
+    monkeypatch.setattr(init_site, "read_pbs", lambda: closed)
     with pytest.raises(
         ProbeError,
         match="srv has no open queue to which users submit; closed or fed by routes only: old",
