@@ -71,20 +71,8 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
     },
 }
 
-# Errors that the import of a plug-in may raise; a broken plug-in must not stop a listing.
-_BROKEN = (
-    ImportError,
-    AttributeError,
-    SyntaxError,
-    NameError,
-    TypeError,
-    ValueError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    AssertionError,
-    ArithmeticError,
-)
+# A broken plug-in, which may raise anything, must not stop a listing.
+_BROKEN = Exception
 
 
 class PluginError(HpcTrainError):

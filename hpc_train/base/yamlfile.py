@@ -14,10 +14,7 @@ from typing import Any
 
 import yaml
 from yaml.composer import Composer
-from yaml.parser import Parser
-from yaml.reader import Reader
 from yaml.resolver import Resolver
-from yaml.scanner import Scanner
 
 from hpc_train.base.errors import HpcTrainError
 
@@ -31,17 +28,8 @@ _LIMIT = 4 * 1024 * 1024
 _DIGITS = 4000
 
 
-class _Words(Reader, Scanner, Parser):
-    """The parser for a PyYAML that was built without libyaml."""
-
-    def __init__(self, stream: str) -> None:
-        Reader.__init__(self, stream)
-        Scanner.__init__(self)
-        Parser.__init__(self)
-
-
 # libyaml's parser is seven times as fast; its composer overflows the stack on deep nesting.
-_Parser: Any = yaml.CSafeLoader.__bases__[0] if yaml.__with_libyaml__ else _Words
+_Parser: Any = yaml.CSafeLoader.__bases__[0]
 
 
 class _Loader(Composer, _Parser, Resolver):  # type: ignore[misc]

@@ -81,8 +81,6 @@ SCHEDULES: dict[str, PipelineSchedule] = {
     "DualPipeV": PipelineSchedule(2, v_shaped=True, splits_backward=True),
 }
 STRATEGIES: tuple[str, ...] = get_args(StrategyName)
-# The strategy of one process; a launcher has the same name.
-ONE_PROCESS: StrategyName = "single"
 MODELS: tuple[str, ...] = get_args(ModelName)
 PRECISIONS: tuple[str, ...] = get_args(PrecisionName)
 TRAINER_OPTIMIZERS: tuple[str, ...] = get_args(OptimizerName)
@@ -139,13 +137,6 @@ class TrainingRequest:
         if self.strategy in ("pipeline", "naive"):
             return self.world_size
         return self.sizes["stage"] if self.strategy.startswith("pipeline+") else 1
-
-    @property
-    def tensor_ranks(self) -> int:
-        """Ranks that divide each layer among them."""
-        if self.strategy == "tensor":
-            return self.world_size
-        return self.sizes["tensor"] if self.strategy == "fsdp+tensor" else 1
 
     @property
     def stages(self) -> int:

@@ -22,7 +22,7 @@ from hpc_train.hosts.transport import at_once, call
 from hpc_train.machine.draft_hosts import draft_hosts, read_facts
 from hpc_train.machine.draft_pbs import draft_pbs
 from hpc_train.machine.draft_profile import draft_slurm, launcher_programs
-from hpc_train.machine.probe_job import Probed, ProbeJob, probe
+from hpc_train.machine.probe_job import Probed, probe
 from hpc_train.machine.starter_job import starter_job
 from hpc_train.pbs.live_pbs import read_pbs, starters
 from hpc_train.runs.json_files import cannot_write
@@ -117,8 +117,9 @@ def _ask_slurm(options: InitOptions) -> _Asked:
             "hpctrain site init --hosts a,b",
         )
     cluster = read_cluster()
-    job = ProbeJob(partition=options.partition, options=options.srun)
-    probed = probe(cluster, job) if options.probe else Probed(hardware={})
+    probed = Probed(hardware={})
+    if options.probe:
+        probed = probe(cluster, options.partition, options.srun)
     programs = tuple(filter(shutil.which, filter(None, launcher_programs().values())))
     unread = [*cluster.unread, *probed.unread]
     unread += (one for machine in probed.hardware.values() for one in machine.unread)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hpc_train.base.errors import ProbeError, UnknownNameError
 from hpc_train.base.processes import answer_of, collect, environment, launch
@@ -67,13 +67,6 @@ _PATIENCE_S = QUEUE_S + 330.0
 MOST = 6
 
 
-class ProbeJob(Value, frozen=True, kw_only=True):
-    """Options of the probe: partition, and further options of srun."""
-
-    partition: str | None = None
-    options: tuple[str, ...] = ()
-
-
 class Probed(Value, frozen=True, kw_only=True):
     """Hardware of nodes, by their shape; `unread` lists the nodes that did not answer."""
 
@@ -81,16 +74,18 @@ class Probed(Value, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()
 
 
-def probe(cluster: Cluster, job: ProbeJob) -> Probed:
+def probe(cluster: Cluster, partition: str | None, words: Sequence[str]) -> Probed:
     """Probe a node of each kind in parallel; inside an allocation, one of its nodes.
+
+    `partition` is that of the job, default all, `words` are more options of srun.
 
     Raises:
         ProbeError: no node answered.
         UnknownNameError: there is no partition of that name.
     """
-    names = [partition.name for partition in cluster.partitions]
-    if job.partition is not None and job.partition not in names:
-        raise UnknownNameError("partition", job.partition, names)
+    names = [one.name for one in cluster.partitions]
+    if partition is not None and partition not in names:
+        raise UnknownNameError("partition", partition, names)
     script = probe_script()
     if outer := os.environ.get("SLURM_JOB_ID"):
         host = os.environ.get("SLURMD_NODENAME")
@@ -99,12 +94,12 @@ def probe(cluster: Cluster, job: ProbeJob) -> Probed:
         step = ["srun", f"--jobid={outer}", "--overlap"]
         options = [[*step, *([f"--nodelist={host}"] if host else [])] for _ in found]
     else:
-        found = list(kinds(cluster, job.partition))
-        options = [_options(kind, job) for kind in found]
+        found = list(kinds(cluster, partition))
+        options = [[*_options(kind), *words] for kind in found]
     whole = ("--nodes=1", "--ntasks=1", "--input=none")
     asked = [
-        (kind, launch((*words, *whole, "bash", "-c", script), None, environment()))
-        for kind, words in zip(found[:MOST], options, strict=False)
+        (kind, launch((*srun, *whole, "bash", "-c", script), None, environment()))
+        for kind, srun in zip(found[:MOST], options, strict=False)
     ]
     unread = [
         f"not probed: nodes like {kind.sample.name} of partition {kind.partition}: use --partition"
@@ -126,7 +121,7 @@ def probe(cluster: Cluster, job: ProbeJob) -> Probed:
     return Probed(hardware=hardware, unread=tuple(unread))
 
 
-def _options(kind: NodeKind, job: ProbeJob) -> list[str]:
+def _options(kind: NodeKind) -> list[str]:
     node = kind.sample
     return [
         "srun",
@@ -137,5 +132,4 @@ def _options(kind: NodeKind, job: ProbeJob) -> list[str]:
         f"--immediate={QUEUE_S}",
         *([f"--gres=gpu:{node.gpus}"] if node.gpus else []),
         *([f"--nodelist={node.name}"] if kind.mixed else []),
-        *job.options,
     ]

@@ -158,10 +158,6 @@ def _scheduler(site: SourcedSite) -> Mistakes:
         yield Mistake("scheduler", f"scheduler: must be one of {allowed}")
 
 
-# Launchers of other tools; a profile may state why they are forbidden.
-_FOREIGN = ("torchrun_jsc",)
-
-
 def _launchers(site: SourcedSite) -> Mistakes:
     launchers = site.value.launchers
     refused = find_batch_system(site.value.scheduler).refused
@@ -183,9 +179,8 @@ def _launchers(site: SourcedSite) -> Mistakes:
     said = [(key, name) for key in ("forbidden", "warned") for name in getattr(launchers, key)]
     for key, name in said:
         # The search for plug-ins costs more than everything else in a profile.
-        if name not in (*BUILT_IN["launchers"], *_FOREIGN):
-            known = (*names("launchers"), *_FOREIGN)
-            yield from _unknown(f"launchers.{key}.{name}", "launcher", name, known)
+        if name not in BUILT_IN["launchers"]:
+            yield from _unknown(f"launchers.{key}.{name}", "launcher", name, names("launchers"))
 
 
 def _variables(site: SourcedSite) -> Mistakes:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hpc_train.base import yamlfile
 from hpc_train.base.errors import SpecError
 from hpc_train.base.yamlfile import Document, lookup, read, value_of
 
@@ -104,24 +103,6 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     path.write_bytes(b"#" * (5 * 1024 * 1024))
     with pytest.raises(SpecError, match="larger than 4 MiB"):
         read(path, SpecError)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["a: {b: [1, 'x', \"y\\n\"]} # c", "- &x {k: v}\n- *x\n", "a: |\n  two\n  lines\n", "!!str 3"],
-)
-def test_pyyaml_without_libyaml_reads_the_same(text: str) -> None:
-    def events(kind: Any) -> list[str]:
-        parser = kind(text)
-        found = []
-        while parser.check_event():
-            event = parser.get_event()
-            line = event.start_mark.line if hasattr(event, "anchor") else ""
-            found.append(f"{event} {line}")
-        return found
-
-    assert events(yamlfile._Words) == events(yamlfile._Parser)
-    assert len(events(yamlfile._Words)) > 3
 
 
 @pytest.mark.parametrize("text", ["a: !!foo [b]", "a: !!python/object:x {b: 1}", "!!set {a}"])
