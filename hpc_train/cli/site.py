@@ -298,15 +298,12 @@ def show(name: str, *, origin: bool, job: bool, as_json: bool) -> None:
 @site.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def detect(*, as_json: bool) -> None:
-    """Print which profile matches this host, and why; on stderr, the site of other commands.
-
-    The result is kept for ten minutes in the user's cache folder; this command examines anew.
-    """
+    """Print which profile matches this host, and why; on stderr, the site of other commands."""
     from hpc_train.sites.default_site import choose_site
-    from hpc_train.sites.detection import examine_here
+    from hpc_train.sites.detection import detect_site, this_host
 
     with busy("examining this machine"):
-        found = examine_here()
+        found = detect_site(this_host())
     for unread in found.unread:
         say(f"warning: {unread}")
     choice = choose_site(None)

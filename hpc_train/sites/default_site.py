@@ -75,9 +75,9 @@ def choose_site(named: str | None) -> SiteChoice:
         return SiteChoice(name=own.value.site, notice=f"site {own.value.site} ({own.near('site')})")
     # A command with a site needs none of the modules.
 
-    from hpc_train.sites.detection import found_here
+    from hpc_train.sites.detection import detect_site, this_host
 
-    return default_site(found_here())
+    return default_site(detect_site(this_host()))
 
 
 def load_choice(choice: SiteChoice) -> tuple[Path, Sourced[SiteProfile]]:

@@ -1,28 +1,22 @@
-"""The scheduler of this host, the profiles that match it, and what was found before."""
+"""The scheduler of this host, and the profiles that match it."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
 import socket
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import msgspec
-
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.base.files import read_regular, write_atomic
+from hpc_train.base.files import read_regular
 from hpc_train.base.processes import ABSENT, Ask, ask
 from hpc_train.base.value import Value
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import Detect
-from hpc_train.sites.search import FAMILIES, layer_of, profiles_with, search_path
-from hpc_train.version import VERSION
+from hpc_train.sites.search import layer_of, profiles_with
 
 # Files by which a scheduler is found. The packages of SchedMD and the distributions, sackd and
 # configless nodes, old Debian, AWS ParallelCluster, a build without --sysconfdir.
@@ -69,7 +63,7 @@ class Found(Value, frozen=True, kw_only=True):
     """What was found on a host: its scheduler, the matching profiles, and all with rules.
 
     The best match has the most reasons; of two with as many, one that is not shipped with hpctrain.
-    `env` are the variables that profiles compare, as they were; `unread` are errors of queries.
+    `unread` are errors of queries.
     """
 
     host: str
@@ -77,7 +71,6 @@ class Found(Value, frozen=True, kw_only=True):
     matches: tuple[Match, ...] = ()
     known: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
-    env: Mapping[str, str | None]
 
 
 QUESTION = ("scontrol", "show", "config")
@@ -190,7 +183,7 @@ def this_host(question: Ask = ask) -> Host:
 def detect_site(host: Host) -> Found:
     """Compare a host with each profile that has rules for detection."""
     matches: list[Match] = []
-    rules: dict[str, Detect] = {}
+    known: list[str] = []
     unread = [f"{_COMMAND}: {host.problem}"] if host.problem else []
     for path in profiles_with("detect"):
         # The setup lines of a profile run in the job: those of others are not used unasked.
@@ -204,7 +197,7 @@ def detect_site(host: Host) -> Found:
             continue
         if profile.detect is None:
             continue
-        rules[profile.name] = profile.detect
+        known.append(profile.name)
         if reasons := tuple(_reasons(profile.detect, host)):
             match = Match(
                 name=profile.name,
@@ -217,9 +210,8 @@ def detect_site(host: Host) -> Found:
         host=host.names[0],
         scheduler=host.scheduler,
         matches=tuple(sorted(matches, key=Match.rank)),
-        known=tuple(rules),
+        known=tuple(known),
         unread=tuple(unread),
-        env={name: host.env.get(name) for rule in rules.values() for name in rule.env},
     )
 
 
@@ -233,68 +225,3 @@ def _reasons(detect: Detect, host: Host) -> Iterator[str]:
         for name in host.names:
             if fnmatchcase(name, pattern):
                 yield f"host {name}"
-
-
-_LIFE_S = 600.0
-_LARGEST = 1 << 20
-# They decide which cluster Slurm's commands ask, and which programs and profiles are found.
-_VARIABLES = (
-    "PATH", "HPCTRAIN_SITE_PATH", "SLURM_CONF", "SLURM_CLUSTERS", "SLURM_CLUSTER_NAME",
-    "PBS_CONF_FILE", "SGE_ROOT", "LSF_ENVDIR",
-)  # fmt: skip
-
-
-class _Kept(Value, frozen=True, kw_only=True):
-    made: float
-    stamp: str
-    found: Found
-
-
-def found_here() -> Found:
-    """Return what is known of this host, from the cache if that is valid."""
-    with suppress(OSError, RuntimeError, msgspec.DecodeError, RecursionError):
-        kept = msgspec.json.decode(read_regular(cache_path(), _LARGEST), type=_Kept)
-        same = all(os.environ.get(name) == value for name, value in kept.found.env.items())
-        if same and 0 <= time.time() - kept.made < _LIFE_S and kept.stamp == _stamp():
-            return kept.found
-    return examine_here()
-
-
-def examine_here() -> Found:
-    """Examine this host anew, and keep the result."""
-    # A change while it is examined makes the kept result invalid.
-    stamp = _stamp()
-    found = detect_site(this_host())
-    kept = _Kept(made=time.time(), stamp=stamp, found=found)
-    with suppress(OSError, RuntimeError):
-        path = cache_path()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomic(path, msgspec.json.encode(kept), flush=False)
-    return found
-
-
-def cache_path() -> Path:
-    """Return the file of this host: a home folder may be shared by several clusters.
-
-    Raises:
-        RuntimeError: this user has no home folder.
-    """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = "".join(c if c.isalnum() or c in "-." else "_" for c in os.uname().nodename)[:128]
-    return folder / "hpctrain" / f"site-{name}.json"
-
-
-def _stamp() -> str:
-    """Return a digest of everything that the result depends on, except variables of profiles."""
-    facts = [VERSION, *(f"{name}={os.environ.get(name)}" for name in _VARIABLES)]
-    given = os.environ.get("SLURM_CONF")
-    *edited, shipped = search_path()
-    files = [*CONF_FILES, *PBS_FILES, *([Path(given)] if given else []), shipped]
-    for folder in edited:
-        files += sorted((*folder.glob("*.yaml"), *folder.glob(f"{FAMILIES}/*.yaml")))
-    for path in files:
-        with suppress(OSError):
-            found = path.stat()
-            seen = (found.st_mtime_ns, found.st_size, found.st_dev, found.st_ino)
-            facts.append(f"{path}: {seen}")
-    return hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()

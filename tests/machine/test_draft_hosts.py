@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import ProbeError
-from hpc_train.machine.draft_hosts import HostFacts, common_addresses, draft_hosts, read_facts
+from hpc_train.machine.init_site import HostFacts, common_addresses, draft_hosts, read_facts
 from hpc_train.sites.load import load_site
 
 GPU1 = HostFacts(

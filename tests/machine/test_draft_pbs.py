@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.base.errors import ProbeError
 from hpc_train.base.processes import Answer
-from hpc_train.machine.draft_pbs import draft_pbs
+from hpc_train.machine.draft_profile import draft_pbs
 from hpc_train.machine.drift import compare_pbs
 from hpc_train.pbs.live_pbs import LivePbs, pbs_memory, pbs_time, queue_limits, read_pbs, starters
 from hpc_train.sites.load import load_site

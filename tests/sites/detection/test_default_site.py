@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from hpc_train.base.errors import HpcTrainError, SiteProfileError
 from hpc_train.sites import detection
 from hpc_train.sites.default_site import choose_site, default_site, load_choice
-from hpc_train.sites.detection import Found, Match, Scheduler, cache_path, examine_here, found_here
+from hpc_train.sites.detection import Found, Match, Scheduler, detect_site, this_host
 
 SLURM = Scheduler(kind="Slurm", cluster="alpha", evidence="ClusterName in /etc/slurm/slurm.conf")
 PROFILE = """\
@@ -32,14 +30,13 @@ def match(name: str, *reasons: str, shipped: bool = True, scheduler: str = "slur
 
 
 def found(*matches: Match, scheduler: Scheduler | None = SLURM) -> Found:
-    return Found(host="login2", scheduler=scheduler, matches=matches, env={})
+    return Found(host="login2", scheduler=scheduler, matches=matches)
 
 
 @pytest.fixture
 def host(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the own profiles of a host that has a cache of its own, and no scheduler."""
+    """Return the own profiles of a host without a scheduler."""
     monkeypatch.delenv("HPCTRAIN_SITE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(profiles.parent / "cache"))
     monkeypatch.setenv("PATH", str(profiles / "bin"))
     monkeypatch.setattr(detection, "CONF_FILES", (profiles / "slurm.conf",))
     monkeypatch.setattr(detection, "PBS_FILES", ())
@@ -115,7 +112,7 @@ def test_more_reasons_win_then_the_users_own_profile(host: Path) -> None:
     (host / "slurm.conf").write_text("ClusterName=alpha\n")
     for name, detect in (("a", "{hosts: ['*']}"), ("b", "{hosts: ['*'], clusters: [alpha]}")):
         write(host, name, detect)
-    assert [one.name for one in found_here().matches] == ["b", "a"]
+    assert [one.name for one in detect_site(this_host()).matches] == ["b", "a"]
     assert choose_site(None).name == "b"
 
 
@@ -123,80 +120,15 @@ def test_a_profile_of_another_user_here_is_left_out(
     host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = write(Path(), "here", "{hosts: ['*']}")
-    assert [one.name for one in examine_here().matches] == ["here"]
+    assert [one.name for one in detect_site(this_host()).matches] == ["here"]
     if os.geteuid() != 0:
         pytest.skip("only root can give a file to another user")
     os.chown(here, 12345, 12345)
-    now = examine_here()
+    now = detect_site(this_host())
     assert now.matches == ()
     assert now.unread == (
         "here.yaml: left out, as it belongs to another user: --site here.yaml uses it",
     )
-
-
-def make_scontrol(host: Path) -> Path:
-    """Install a scontrol that answers, and counts how often it was asked."""
-    (host / "bin").mkdir()
-    program, asked = host / "bin" / "scontrol", host / "asked"
-    program.write_text(f"#!/bin/sh\necho once >>{asked}\necho 'ClusterName = alpha'\n")
-    program.chmod(0o755)
-    return asked
-
-
-@pytest.mark.parametrize("change", ["profile", "edit", "conf", "variable", "path", "rule", "age"])
-def test_what_changed_is_examined_anew(
-    host: Path, monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
-    asked = make_scontrol(host)
-    mine = write(host, "mine", "{env: {MY_CLUSTER: mine}}")
-    found_here()
-    if change == "profile":
-        write(host, "other", "{clusters: [alpha]}")
-    elif change == "edit":
-        mine.write_text(mine.read_text() + "contact: me\n")
-    elif change == "conf":
-        (host / "slurm.conf").write_text("Include other.conf\n")
-    elif change == "variable":
-        monkeypatch.setenv("MY_CLUSTER", "mine")
-    elif change == "path":
-        monkeypatch.setenv("PATH", f"{host}/bin:/nowhere")
-    elif change == "rule":
-        monkeypatch.setenv("SLURM_CLUSTERS", "beta")
-    else:
-        path = cache_path()
-        kept = json.loads(path.read_text())
-        path.write_text(json.dumps({**kept, "made": kept["made"] - 601}))
-    again = found_here()
-    assert asked.read_text() == "once\n" * 2
-    names = {"profile": ["other"], "variable": ["mine"]}
-    assert [one.name for one in again.matches] == names.get(change, [])
-
-
-@pytest.mark.parametrize(
-    "kind", ["empty", "text", "list", "bytes", "deep", "future", "folder", "fifo", "loop", "no"]
-)
-def test_a_damaged_cache_costs_time_only(
-    host: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    right = found_here()
-    path = cache_path()
-    text = path.read_text()
-    contents = {
-        "empty": b"", "text": b"what", "list": b"[]", "bytes": b"\xff\0", "deep": b"[" * 100_000,
-        "future": json.dumps({**json.loads(text), "made": time.time() + 9e9}).encode(),
-    }  # fmt: skip
-    path.unlink()
-    if kind in contents:
-        path.write_bytes(contents[kind])
-    elif kind == "folder":
-        path.mkdir()
-    elif kind == "fifo":
-        os.mkfifo(path)
-    elif kind == "loop":
-        path.symlink_to(path)
-    else:
-        monkeypatch.setenv("XDG_CACHE_HOME", "/proc/no")
-    assert found_here() == right
 
 
 @pytest.mark.parametrize("name", ["nope", "./nope.yaml"])
