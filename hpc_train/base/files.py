@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -99,6 +100,21 @@ def open_lock(path: Path, mode: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def lock(descriptor: int, waits: Callable[[], None] | None = None) -> bool:
+    """Lock an open file for this process and its children; whether it has the lock.
+
+    If another process holds it, it is waited for if there is `waits`, which is called before.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if waits is None:
+            return False
+        waits()
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return True
 
 
 def open_stream(path: Path) -> BinaryIO:

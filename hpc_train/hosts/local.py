@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import tempfile
@@ -12,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hpc_train.base.errors import SubmitError
-from hpc_train.base.files import is_there, open_lock
+from hpc_train.base.files import is_there, lock, open_lock
 from hpc_train.base.processes import clean_environment, ended, start
 from hpc_train.runs.executor import Executor, ExecutorOptions
 from hpc_train.runs.json_files import mark, status_of
@@ -21,7 +20,6 @@ from hpc_train.runs.run_queue import (
     Queue,
     QueuedRuns,
     is_held,
-    lock_now,
     new_queue,
     open_submission,
     plan_of,
@@ -96,7 +94,7 @@ def _open_machine_lock() -> int:
     return descriptor
 
 
-def run_one(run: RunFolder, queued: QueuedRuns, lock: int) -> None:
+def run_one(run: RunFolder, queued: QueuedRuns, held: int) -> None:
     """Run one run of a queue, with the lock of the machine.
 
     The job script inherits it and that of the queue, so that no other run starts while one is
@@ -104,13 +102,12 @@ def run_one(run: RunFolder, queued: QueuedRuns, lock: int) -> None:
     """
     machine = _open_machine_lock()
     try:
-        if not lock_now(machine):
-            say(run, f"it waits for the lock {_machine_lock()}, which another run of yours holds")
-            fcntl.flock(machine, fcntl.LOCK_EX)
-            say(run, "")
+        said = f"it waits for the lock {_machine_lock()}, which another run of yours holds"
+        lock(machine, lambda: say(run, said))
+        say(run, "")
         submission = wanted(run)
         if submission is not None:
-            supervise(run, submission, (lock, machine))
+            supervise(run, submission, (held, machine))
     finally:
         os.close(machine)
 

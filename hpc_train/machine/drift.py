@@ -95,17 +95,8 @@ def _of_queue(key: str, said: Partition, queue: PbsQueue | None, pbs: LivePbs) -
 
 def compare(site: SourcedSite, cluster: Cluster) -> Drift:
     """Return the differences; values that only one of the two has are not compared."""
-    parts = (_identity, _partitions, _qos, _launchers, _limits)
+    parts = (_single_facts, _partitions, _qos)
     return _drift(site, (pair for make in parts for pair in make(site.value, cluster)))
-
-
-def _identity(said: SiteProfile, cluster: Cluster) -> Pairs:
-    if said.slurm is not None and cluster.version:
-        same = f"{cluster.version}.".startswith(f"{said.slurm}.")
-        yield "slurm", said.slurm, cluster.version, same
-    known = said.detect.clusters if said.detect else ()
-    if known:
-        yield "detect.clusters", ", ".join(known), cluster.name, cluster.name in known
 
 
 def _partitions(said: SiteProfile, cluster: Cluster) -> Pairs:
@@ -168,24 +159,24 @@ def _qos(said: SiteProfile, cluster: Cluster) -> Pairs:
             yield from _equal(f"qos.{index}", qos, found, names)
 
 
-def _launchers(said: SiteProfile, cluster: Cluster) -> Pairs:
+def _single_facts(said: SiteProfile, cluster: Cluster) -> Pairs:
+    """Compare the version, the name, the plug-ins of MPI and the limits that both state."""
+    if said.slurm is not None and cluster.version:
+        same = f"{cluster.version}.".startswith(f"{said.slurm}.")
+        yield "slurm", said.slurm, cluster.version, same
+    names = said.detect.clusters if said.detect else ()
+    if names:
+        yield "detect.clusters", ", ".join(names), cluster.name, cluster.name in names
     plugins, broken = cluster.mpi.plugins, cluster.mpi.broken
-    stated = {
-        "launchers.mpi": said.launchers.mpi,
-        "containers.mpi": said.containers.mpi if said.containers else None,
-    }
-    for key, plugin in stated.items() if plugins else ():
-        if plugin is not None:
+    in_image = said.containers.mpi if said.containers else None
+    for key, plugin in (("launchers.mpi", said.launchers.mpi), ("containers.mpi", in_image)):
+        if plugins and plugin is not None:
             found = "srun cannot load it" if plugin in broken else ", ".join(plugins)
             yield key, plugin, found, plugin in (*plugins, "none") and plugin not in broken
-
-
-def _limits(said: SiteProfile, cluster: Cluster) -> Pairs:
-    mine, theirs = said.limits.max_array_size, cluster.limits.max_array_size
-    if mine is not None and theirs is not None:
-        yield "limits.max_array_size", mine, theirs, mine <= theirs
-    requeue = said.lifecycle.requeue if said.lifecycle else None
-    live = cluster.limits.requeue
+    size, most = said.limits.max_array_size, cluster.limits.max_array_size
+    if size is not None and most is not None:
+        yield "limits.max_array_size", size, most, size <= most
+    requeue, live = said.lifecycle and said.lifecycle.requeue, cluster.limits.requeue
     if requeue is not None and live is not None:
         yield "lifecycle.requeue", requeue, live, requeue == live
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +17,7 @@ from hpc_train.base.files import (
     is_own,
     is_regular,
     is_there,
+    lock,
     open_lock,
     read_owned,
     read_regular,
@@ -179,7 +179,7 @@ def exclusive(path: Path, say: Callable[[str], None] | None = None) -> Iterator[
     except OSError as failure:
         raise cannot_write(path, failure) from None
     try:
-        _lock(descriptor, path, say)
+        _take(descriptor, path, say or (lambda _: None))
         # The lock holds without a name, which does not fit on a full disk.
         with suppress(OSError):
             if say is not None:
@@ -191,17 +191,13 @@ def exclusive(path: Path, say: Callable[[str], None] | None = None) -> Iterator[
         os.close(descriptor)
 
 
-def _lock(descriptor: int, path: Path, say: Callable[[str], None] | None) -> None:
+def _take(descriptor: int, path: Path, say: Callable[[str], None]) -> None:
+    def waits() -> None:
+        holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+        say(f"{path.parent.name}: waiting for {holder or 'another process'}, which submits, too")
+
     try:
-        with suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        if say is not None:
-            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
-            say(
-                f"{path.parent.name}: waiting for {holder or 'another process'}, which submits, too"
-            )
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor, waits)
     except OSError as failure:
         raise StoreError(
             f"{path}: cannot be locked: {failure.strerror or failure}",

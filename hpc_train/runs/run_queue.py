@@ -20,7 +20,7 @@ from typing import cast
 import msgspec
 
 from hpc_train.base.errors import HpcTrainError, SubmitError
-from hpc_train.base.files import open_lock, open_regular, read_regular
+from hpc_train.base.files import lock, open_lock, open_regular, read_regular
 from hpc_train.base.processes import clean_environment, ended, start
 from hpc_train.base.registry import resolve
 from hpc_train.base.value import Value, decode_unit
@@ -74,19 +74,10 @@ def take(path: Path) -> int | None:
         OSError: the file cannot be opened.
     """
     descriptor = open_lock(path, 0o644)
-    if not lock_now(descriptor):
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def lock_now(descriptor: int) -> bool:
-    """Lock an open file, unless another process holds its lock."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    if lock(descriptor):
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def is_held(path: Path) -> bool | None:
@@ -141,8 +132,8 @@ def start_queue(
     )
     try:
         (home / FOLDER).mkdir(parents=True, exist_ok=True)
-        lock = take(queue.file("lock"))
-        if lock is None:
+        held = take(queue.file("lock"))
+        if held is None:
             raise SubmitError(f"{queue.file('lock')}: another process holds it")
         queue.file("json").write_bytes(msgspec.json.encode(content))
         # This line gets the log a block of the disk, so that reasons fit when the disk is full.
@@ -154,9 +145,9 @@ def start_queue(
             write_submission(run, submission)
         # The lock is passed on, without releasing it in between.
         words = (sys.executable, "-m", __name__, runner)
-        argv = (*words, str(home.absolute()), queue.queue_id, str(lock))
-        supervisor = start(argv, queue.file("log"), clean_environment(os.environ), [lock])
-        os.close(lock)
+        argv = (*words, str(home.absolute()), queue.queue_id, str(held))
+        supervisor = start(argv, queue.file("log"), clean_environment(os.environ), [held])
+        os.close(held)
         if not ended(supervisor, _START_S) or supervisor.returncode != 0:
             lines = read_regular(queue.file("log")).decode(errors="replace").splitlines()[1:]
             why = lines[-1] if lines else f"see {queue.file('log')}"
@@ -200,7 +191,7 @@ def say(run: RunFolder, text: str) -> None:
         sys.stderr.flush()
 
 
-def main(runner: str, home: str, queue_id: str, lock: str) -> None:
+def main(runner: str, home: str, queue_id: str, held: str) -> None:
     """Run the queue's runs that were not cancelled, one at a time."""
     run_one = cast("Callable[[RunFolder, QueuedRuns, int], None]", resolve(runner))
     queue = Queue(home=Path(home), queue_id=queue_id)
@@ -211,7 +202,7 @@ def main(runner: str, home: str, queue_id: str, lock: str) -> None:
     for run_id in queued.runs:
         run = RunFolder(path=queue.home / run_id)
         try:
-            run_one(run, queued, int(lock))
+            run_one(run, queued, int(held))
         except (HpcTrainError, OSError, msgspec.DecodeError) as failure:
             # A damaged folder must not prevent the others from running.
             if isinstance(failure, OSError):
