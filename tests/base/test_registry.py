@@ -46,11 +46,6 @@ def test_plug_in_is_listed_and_loaded(site: Path) -> None:
     assert registry.load("formats", "fast") == 42
 
 
-def test_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown launcher 'torchrum'; did you mean 'torch"):
-        registry.load("launchers", "torchrum")
-
-
 def test_unknown_name_suggests_a_plug_in(site: Path) -> None:
     install(site, "fast-html", "[hpctrain.formats]\nfasthtml = fast_html:ANSWER\n")
     with pytest.raises(UnknownNameError, match="did you mean 'fasthtml'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.runs.json_files import default_results, exclusive, expanded, write_file
+from hpc_train.runs.json_files import default_results, exclusive, expanded, status_of, write_file
+from hpc_train.runs.run import RunFolder
+from hpc_train.runs.run_states import has_ended
 
 
 @contextmanager
@@ -69,3 +72,34 @@ def test_a_second_holder_says_for_whom_it_waits(tmp_path: Path) -> None:
             pass
     holder = f"process {os.getpid()} on {os.uname().nodename}"
     assert said == [f"study: waiting for {holder}, which submits, too"]
+
+
+ADD = """\
+import sys
+from pathlib import Path
+from hpc_train.runs.json_files import exclusive
+counter = Path(sys.argv[1])
+print("here", flush=True)
+for _ in range(300):
+    with exclusive(counter.with_name("lock")):
+        counter.write_text(str(int(counter.read_text()) + 1))
+"""
+
+
+def test_two_who_count_in_one_file_lose_nothing(tmp_path: Path) -> None:
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    command = [sys.executable, "-c", ADD, str(counter)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    for one in both:
+        one.communicate(timeout=240)
+    assert counter.read_text() == "600"
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"ended": 2}', '{"started": "x"}'])
+def test_a_job_that_says_nothing_readable(tmp_path: Path, content: str | None) -> None:
+    run = RunFolder(path=tmp_path)
+    if content is not None:
+        run.status.write_text(content)
+    assert status_of(run) is None
+    assert not has_ended(status_of(run))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.data_folders import profile_folder
 from hpc_train.base.errors import SiteProfileError, UnknownNameError
 from hpc_train.sites.load import Machine, load_site, this_machine
 from tests.cases import cases
@@ -27,15 +26,6 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "sites").mkdir()
     return tmp_path
-
-
-@pytest.mark.parametrize(
-    "path", sorted(profile_folder().glob("*.yaml")), ids=lambda path: path.stem
-)
-def test_every_shipped_profile_loads(path: Path) -> None:
-    site = load_site(path).value
-    assert site.name == path.stem
-    assert site.sources, "a shipped profile names its sources"
 
 
 def test_local_is_filled_with_this_machine() -> None:

@@ -20,12 +20,6 @@ PROFILES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 FILES = sorted(FOLDER.rglob("*.yaml"))
 # What a file says of itself rests on nothing.
 OWN = {"schema", "name", "extends", "description", "operator", "url", "verified_on", "confidence"}
-NAMES = """
-    abci aurora aws-parallelcluster azure-cyclecloud clariden coreweave delta derecho fir frontier
-    gadi gcp-a3-high gcp-a3-mega gcp-a3-ultra gcp-a4 isambard-ai jean-zay juwels-booster leonardo
-    local lonestar6 lumi-g mahti marenostrum5 narval nebius oci perlmutter polaris roihu rorqual
-    sagemaker-hyperpod slurm-generic snellius vista
-""".split()
 # A site, a launcher or sbatch option, and a word of what the profile says of it.
 WARNINGS = (
     ("frontier", "launchers.warned.torchrun", "10 times slower"),
@@ -52,10 +46,6 @@ def said(name: str, key: str) -> Any:
     site = loaded(name)
     plain = msgspec.json.decode(msgspec.json.encode(site.value, enc_hook=encode_unit))
     return find(Part(plain, site.origins), key)[0]
-
-
-def test_these_are_shipped() -> None:
-    assert sorted(NAMES) == PROFILES
 
 
 @pytest.mark.parametrize(("name", "key", "word"), WARNINGS)
