@@ -230,16 +230,11 @@ def _divide(data: dict[str, Any], origins: dict[str, str], options: Sequence[Ove
         data["resources"][one.key.rpartition(".")[2]] = total // nodes
 
 
-def command_job(
-    script: Path, arguments: Sequence[str], overrides: Sequence[Override]
-) -> SourcedJob:
-    """Return a job from a script and its arguments: `.py` runs under python, others as programs."""
-    command = command_document(script, arguments)
-    return build_job(command.data, command.origins, overrides, script)
-
-
 def command_document(script: Path, arguments: Sequence[str]) -> Document:
-    """Return the job of `command_job` as a file would state it."""
+    """Return the job of a script and its arguments as a file would state it.
+
+    `.py` runs under python, others as programs.
+    """
     program = ["python", str(script)] if script.suffix == ".py" else [str(script.absolute())]
     document = Document("command line", SpecError)
     document.data = {}

@@ -12,7 +12,7 @@ import yaml
 from hpc_train.base.data_folders import FileKind, profile_folder, schema_file
 from hpc_train.base.errors import SpecError
 from hpc_train.jobs.override import Override, parse_setting
-from hpc_train.jobs.read_job import command_job
+from hpc_train.jobs.points_of_file import points_of
 from tests.jobs.read_files import load_job
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -75,18 +75,21 @@ def test_a_variable_that_no_shell_takes(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_refused() -> None:
     with pytest.raises(SpecError, match=r"command line: .* is not UTF-8 text"):
-        command_job(Path("train.py"), ["bad\udcff"], [])
+        points_of(Path("train.py"), ["bad\udcff"])
 
 
 def test_a_python_script_runs_under_python() -> None:
-    job = command_job(Path("train.py"), ["--epochs", "3"], [parse_setting("tasks_per_node=2")])
+    settings = [parse_setting("tasks_per_node=2")]
+    _, (point,) = points_of(Path("train.py"), ["--epochs", "3"], settings)
+    job = point.job
     assert job.value.command == ("python", "train.py", "--epochs", "3")
     assert job.value.name == "train"
     assert job.value.resources.tasks_per_node == 2
 
 
 def test_any_other_script_is_a_program() -> None:
-    assert command_job(Path("/bin/run.sh"), ["x"], []).value.command == ("/bin/run.sh", "x")
+    _, (point,) = points_of(Path("/bin/run.sh"), ["x"])
+    assert point.job.value.command == ("/bin/run.sh", "x")
 
 
 @pytest.mark.parametrize(
