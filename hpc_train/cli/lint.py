@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 @click.option("--fix", is_flag=True, help="Fix findings in the file if the fix is safe.")
 @click.option("--site", help="Site profile with the limits to check: a name or a file.")
 @click.option("--nccl", metavar="VERSION", help="Version of NCCL, e.g. 2.21.5.")
-@click.option("--openmpi", metavar="VERSION", help="Version of Open MPI, e.g. 5.0.3.")
 @click.option("--slurm", metavar="VERSION", help="Version of Slurm, e.g. 24.11.5.")
 @click.option("--ask", is_flag=True, help="Also ask Slurm: sbatch --test-only. Submits nothing.")
 @click.option("--select", multiple=True, metavar="IDS", help="Apply only these rules: HT303,HT5.")
@@ -45,7 +44,6 @@ def lint(
     fix: bool,
     site: str | None,
     nccl: str | None,
-    openmpi: str | None,
     slurm: str | None,
     ask: bool,
     select: tuple[str, ...],
@@ -57,17 +55,18 @@ def lint(
     FILE is a script, a job file, or - for stdin. Exit code 0: no warnings or errors; 1: warnings or
     errors; 2: a file cannot be read.
     """
-    from hpc_train.lint.lint_file import LintOptions, make_linter
+    from hpc_train.lint.lint_file import make_linter
     from hpc_train.lint.lint_script import chosen_rules
 
     as_json = as_json if form is None else form == "json"
+    rules = chosen_rules(select, ignore)
     if as_list:
-        return _print_rules(chosen_rules(select, ignore), as_json, bool(select))
+        return _print_rules(rules, as_json, bool(select))
     if not files:
         raise click.UsageError("name a file, or --list")
-    versions = {"nccl": nccl, "openmpi": openmpi, "slurm": slurm}
-    options = LintOptions(site=site, select=select, ignore=ignore, fix=fix, ask=ask, **versions)
-    checked, failed = _check(files, make_linter(options))
+    versions = {"nccl": nccl, "slurm": slurm}
+    linter = make_linter(site, versions=versions, rules=rules, fix=fix, ask=ask)
+    checked, failed = _check(files, linter)
     if as_json:
         _print_json(checked, fix)
     elif form == "sarif":
@@ -75,7 +74,7 @@ def lint(
     elif form == "github":
         _print_annotations(checked)
     else:
-        _print_text(checked)
+        _print_text(checked, fix)
     found = {finding.severity for one in checked.values() for finding in one.findings}
     sys.exit(2 if failed else int(bool(found & {"error", "warning"})))
 
@@ -171,7 +170,7 @@ def _print_sarif(checked: dict[Path, Checked]) -> None:
     click.echo(msgspec.json.encode({"$schema": schema, "version": "2.1.0", "runs": [run]}))
 
 
-def _print_text(checked: dict[Path, Checked]) -> None:
+def _print_text(checked: dict[Path, Checked], fix: bool) -> None:
     for path, one in checked.items():
         for finding in one.fixed:
             click.echo(f"{path}:{finding.line}: {finding.id} fixed: {finding.message}", err=True)
@@ -191,7 +190,9 @@ def _print_text(checked: dict[Path, Checked]) -> None:
     places = f"{len(checked)} file{'s' * (len(checked) != 1)}"
     sites = dict.fromkeys(one.site for one in checked.values() if one.site)
     places += f", jobs as rendered for {', '.join(sites)}" if sites else ""
-    click.echo(f"hpctrain: {', '.join(counts_text) or 'nothing found'} in {places}", err=True)
+    unfixed = "nothing to fix; " * (fix and not any(one.fixed for one in checked.values()))
+    found = ", ".join(counts_text) or "nothing found"
+    click.echo(f"hpctrain: {unfixed}{found} in {places}", err=True)
 
 
 def _print_rules(rules: tuple[LintRule, ...], as_json: bool, explain: bool) -> None:

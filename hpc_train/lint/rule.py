@@ -24,7 +24,6 @@ class LintContext(Value, frozen=True, kw_only=True):
     site: SiteProfile | None = None
     fabric: LintFabric | None = None
     nccl: Version | None = None
-    openmpi: Version | None = None
     slurm: Version | None = None
     answer: SlurmAnswer | None = None
 
@@ -32,11 +31,10 @@ class LintContext(Value, frozen=True, kw_only=True):
 # Name, first version, end of the versions, example. The ends leave room for later releases.
 NCCL = ("NCCL", "2.1", "4", "2.21.5")
 SLURM = ("Slurm", "20.0", "40", "24.11.5")
-OPEN_MPI = ("Open MPI", "1.0", "10", "5.0.8")
 
 
 def parse_version(text: str, place: str, product: tuple[str, str, str, str]) -> Version:
-    """Read `2.21`, `5.0.8rc1`, or the version of a package, such as `2.21.5-1`.
+    """Read `2.21`, `24.11.5rc1`, or the version of a package, such as `2.21.5-1`.
 
     Raises:
         SpecError: the text is no version, or is outside the product's range.

@@ -11,7 +11,7 @@ from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.finding import Finding
 from hpc_train.base.value import Value
 from hpc_train.jobs.job import SourcedJob
-from hpc_train.lint.lint_file import LintOptions, make_linter
+from hpc_train.lint.lint_file import make_linter
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.plans import sample_jobs as samples
 from hpc_train.plans.build import make_plan
@@ -70,7 +70,7 @@ def check_site(name: str, today: datetime.date) -> ProfileCheck:
 
 
 def _jobs(jobs: Iterable[SourcedJob], site: SourcedSite, path: Path) -> Iterator[ProfileFinding]:
-    linter = make_linter(LintOptions(site=str(path)))
+    linter = make_linter(site=str(path))
     folders, profile = template_path(path), site.value
     first = profile.partitions[0].name if profile.partitions else None
     for job in jobs:

@@ -224,18 +224,6 @@ class Cluster(Value, frozen=True, kw_only=True):
         return tuple(Gres(name=n, kind=k, count=c) for (n, k), c in sorted(total.items()))
 
 
-class ShellVariable(Value, frozen=True, kw_only=True):
-    """A variable of the shell that sbatch reads as an option.
-
-    A `removed` one is for an option that the script sets; the others were effective.
-    """
-
-    name: str
-    value: str
-    option: str
-    removed: bool
-
-
 class SlurmFacts(Value, frozen=True, kw_only=True):
     """What a live Slurm offers; empty where it did not answer."""
 
@@ -250,7 +238,7 @@ class SlurmAnswer(Value, frozen=True, kw_only=True):
 
     `subject` is the script that was judged, `warnings` are errors that sbatch prints although it
     accepts the script. `line` and `stray` are the line and the word that sbatch itself names, or 0
-    and an empty text.
+    and an empty text; `notices` are on the variables of this shell.
     """
 
     outcome: Literal["accepted", "refused", "unanswered"]
@@ -260,8 +248,7 @@ class SlurmAnswer(Value, frozen=True, kw_only=True):
     refusal: Refusal | None = None
     line: int = 0
     stray: str = ""
-    variables: tuple[ShellVariable, ...] = ()
-    outer_job: str = ""
+    notices: tuple[str, ...] = ()
     facts: SlurmFacts = SlurmFacts()
 
 

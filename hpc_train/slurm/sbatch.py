@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import SubmitError
@@ -15,11 +15,10 @@ from hpc_train.base.slurm_options import advice, refusal_of
 from hpc_train.runs.batch_executor import Called, JobCall
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.run import RunFolder, RunName, SlurmEndpoint
-from hpc_train.slurm.live_cluster import ShellVariable, SlurmAnswer
+from hpc_train.slurm.live_cluster import SlurmAnswer
 from hpc_train.slurm.slurm_commands import (
     as_arguments,
     environment_changes,
-    option_of,
     options_in,
     transient,
     unreadable_conf,
@@ -197,19 +196,6 @@ def answer_of(done: Finished) -> SlurmAnswer:
         refusal=refusal_of(words),
         line=int(line[1]) if line else 0,
         stray=stray[1] if stray else "",
-    )
-
-
-def shell_variables(
-    environment: Mapping[str, str], options: Collection[str]
-) -> tuple[ShellVariable, ...]:
-    """Return the variables that set options of sbatch, and whether a submission removes them."""
-    changes = environment_changes(environment, SlurmEndpoint(), options)
-    found = [(name, option_of(name)) for name in sorted(environment)]
-    return tuple(
-        ShellVariable(name=name, value=environment[name], option=option, removed=name in changes)
-        for name, option in found
-        if option is not None and (name not in changes or option in options)
     )
 
 

@@ -72,6 +72,8 @@ def test_fix_says_what_it_has_changed(scripts: Hpctrain) -> None:
     assert Path("bad.sh").read_text() == BAD.replace("#sbatch", "#SBATCH")
     Path("bad.sh").write_text(BAD)
     assert "bad.sh:2: HT003 fixed: " in scripts("lint", "bad.sh", "--fix").stderr
+    again = scripts("lint", "bad.sh", "--fix").stderr
+    assert again == "hpctrain: nothing to fix; 1 warning, 2 infos in 1 file\n"
 
 
 @pytest.mark.parametrize("words", [("lint", "--ask"), ("lint",), ("site", "check")])

@@ -14,7 +14,7 @@ from hpc_train.base.slurm_options import Refusal
 from hpc_train.base.value import Version
 from hpc_train.lint.rule import LintContext
 from hpc_train.sites.profile import SiteProfile
-from hpc_train.slurm.live_cluster import ShellVariable, SlurmAnswer
+from hpc_train.slurm.live_cluster import SlurmAnswer
 
 SITE = {
     "schema": 1,
@@ -73,7 +73,7 @@ TIGHT = {
     "plugin_options": {"gpu-debug": "value", "nv": "none"},
     "forbidden": {"export": "discouraged", "--nodelist": "the job is deleted"},
 }
-# A site that knows the NUMA nodes of its nodes.
+# A site that knows the adapters near its GPUs.
 NUMA = {
     **SITE,
     "partitions": [
@@ -81,8 +81,6 @@ NUMA = {
             "name": "gpu",
             "default": True,
             "gpus_per_node": 2,
-            "numa_cpus": ["0-3", "4-7"],
-            "gpu_numa": [1, 0],
             "gpu_nics": ["mlx5_0", "mlx5_1,mlx5_2"],
         }
     ],
@@ -132,7 +130,7 @@ ANSWERS = {
     "variable": SlurmAnswer(
         outcome="accepted",
         words="to start at once on n1",
-        variables=(ShellVariable(name="SBATCH_QOS", value="q", option="qos", removed=False),),
+        notices=("SBATCH_QOS=q is effective: sbatch reads it as --qos",),
     ),
 }
 
@@ -153,13 +151,17 @@ def site(data: dict[str, Any] = SITE) -> SiteProfile:
 def context_of(words: list[str]) -> LintContext:
     given = dict(word.partition("=")[::2] for word in words)
     sites = {
-        "site": SITE, "tight": TIGHT, "numa": NUMA, "open": OPEN, "pbs": CHUNKS, "flat": TOTALS
-    }  # fmt: skip
+        "site": SITE,
+        "tight": TIGHT,
+        "numa": NUMA,
+        "open": OPEN,
+        "pbs": CHUNKS,
+        "flat": TOTALS,
+    }
     sites["choice"] = CHOICE
     return LintContext(
         site=next((site(data) for word, data in sites.items() if word in given), None),
         nccl=Version.parse(given["nccl"]) if "nccl" in given else None,
-        openmpi=Version.parse(given["openmpi"]) if "openmpi" in given else None,
         slurm=Version.parse(given["slurm"]) if "slurm" in given else None,
         answer=ANSWERS[given["answer"]] if "answer" in given else None,
     )

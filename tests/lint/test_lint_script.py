@@ -10,7 +10,7 @@ import pytest
 from hpc_train.base.errors import SpecError, UnknownNameError
 from hpc_train.base.value import Version
 from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
-from hpc_train.lint.rule import NCCL, OPEN_MPI, LintContext, parse_version
+from hpc_train.lint.rule import NCCL, LintContext, parse_version
 from hpc_train.lint.rules.variable_names import nccl_variables
 from hpc_train.sites.profile import SiteProfile
 from tests.cases import cases
@@ -162,14 +162,6 @@ def test_a_version_is_numbers_that_the_product_has(text: str) -> None:
     assert caught.value.hint == "write it like 2.21.5"
     assert len(caught.value.message) < 100
     assert parse_version("v2.21.5-1", "--nccl", NCCL) == "2.21.5"
-
-
-def test_a_wrong_version_of_open_mpi_is_told_in_its_own_words() -> None:
-    with pytest.raises(SpecError, match="--openmpi: '99' is not a version of Open MPI") as caught:
-        parse_version("99", "--openmpi", OPEN_MPI)
-    assert caught.value.hint == "write it like 5.0.8"
-    assert parse_version("5.0.8rc1", "--openmpi", OPEN_MPI) == "5.0.8"
-    assert parse_version("5", "--openmpi", OPEN_MPI) == "5"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from hpc_train.lint.rule import LintContext
 from hpc_train.lint.rules.slurm_answer import without_repetition
 from hpc_train.slurm.live_cluster import (
     Association,
-    ShellVariable,
     SlurmAnswer,
     SlurmFacts,
     nodes,
@@ -96,13 +95,6 @@ def test_a_node_that_is_down_offers_nothing() -> None:
     assert (found.line, "at most 4000M" in found.advice) == (3, True)
 
 
-def test_an_effective_variable_is_the_reason() -> None:
-    one = ShellVariable(name="SBATCH_PARTITION", value="x", option="partition", removed=False)
-    found = finding("-N 1", refused("invalid partition specified: x", variables=(one,)))
-    assert found.line == 1
-    assert "SBATCH_PARTITION=x of this shell sets --partition" in found.advice
-
-
 def test_the_components_of_a_heterogeneous_job_are_all_named() -> None:
     script = "-N 1; hetjob; -N 9"
     found = finding(script, refused(NODE_COUNT))
@@ -142,7 +134,6 @@ def test_another_line_or_a_warning_does_not_stand_for_a_refusal() -> None:
             LintFinding(id="HT801", severity="error", line=2, message=""),
         ]
         assert without_repetition(found, answer) == tuple(found)
-    assert without_repetition(found, None) == tuple(found)
 
 
 def test_a_warning_of_sbatch_has_the_line_of_its_option() -> None:
@@ -152,12 +143,3 @@ def test_a_warning_of_sbatch_has_the_line_of_its_option() -> None:
     plan, warning = lint_script(script, LintContext(answer=answer), chosen_rules(["HT802"]))
     assert (plan.line, plan.severity, plan.message) == (1, "info", "Slurm accepts the script")
     assert (warning.line, warning.severity) == (3, "warning")
-
-
-def test_a_removed_variable_has_the_line_of_its_option() -> None:
-    one = ShellVariable(name="SBATCH_TIMELIMIT", value="5", option="time", removed=True)
-    answer = SlurmAnswer(outcome="accepted", words="", variables=(one,), outer_job="7")
-    script = "#!/bin/bash\n#SBATCH -N 1\n#SBATCH -t 9\n"
-    outer, variable = lint_script(script, LintContext(answer=answer), chosen_rules(["HT804"]))
-    assert "in job 7" in outer.message
-    assert (variable.line, variable.severity) == (3, "warning")

@@ -12,7 +12,7 @@ import pytest
 from hpc_train.base.errors import PlanError, SpecError
 from hpc_train.base.yamlfile import read
 from hpc_train.jobs.read_job import build_job
-from hpc_train.lint.lint_file import LintOptions, make_linter
+from hpc_train.lint.lint_file import make_linter
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
@@ -148,7 +148,7 @@ def test_bash_and_shellcheck_have_no_complaint(cases: tuple[Case, ...]) -> None:
 
 @pytest.mark.parametrize("site", LAUNCHERS)
 def test_lint_has_no_complaint(site: str) -> None:
-    context = make_linter(LintOptions(site=f"sites/{site}.yaml")).context
+    context = make_linter(site=f"sites/{site}.yaml").context
     assert context.site is not None
     for case in CASES:
         if case.site == site:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from hpc_train.base.errors import RenderError
-from hpc_train.lint.lint_file import LintOptions, make_linter
+from hpc_train.lint.lint_file import make_linter
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import sample_jobs
@@ -44,7 +44,7 @@ def test_the_scripts_of_each_site_are_short(site: str, image: bool) -> None:
         assert "HPCTRAIN_" not in body.replace("HPCTRAIN_NODE_RANK", "")
         assert body.count("\n") <= LONGEST, script
         assert "\n\n\n" not in script
-    linter = make_linter(LintOptions(site=site)).context
+    linter = make_linter(site=site).context
     for script in sorted(scripts, key=len)[-1:]:
         assert [one for one in lint_script(script, linter) if one.severity == "error"] == []
 

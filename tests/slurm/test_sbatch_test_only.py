@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.base.processes import Finished
 from hpc_train.runs.run import SlurmEndpoint
-from hpc_train.slurm.sbatch import answer_of, ask_sbatch, shell_variables, test_only as verdict
+from hpc_train.slurm.sbatch import answer_of, ask_sbatch, test_only as verdict
 from hpc_train.slurm.slurm_commands import as_arguments, environment_changes, notices, option_of
 from tests.cases import cases
 from tests.slurm.fake_slurm import FakeSlurm
@@ -117,15 +117,6 @@ def test_a_configuration_that_cannot_be_read_is_not_waited_for(
     done = ask_sbatch(SlurmEndpoint(), script, ())
     assert done.stderr == "SLURM_CONF=/nonexistent/slurm.conf cannot be read"
     assert slurm.calls("sbatch") == []
-
-
-def test_the_shell_s_variables_are_named_with_what_happens_to_them() -> None:
-    environment = {"SBATCH_QOS": "q", "SBATCH_PARTITION": "p", "SBATCH_WAIT": "1", "HOME": "/"}
-    found = shell_variables(environment, {"partition"})
-    assert [(one.name, one.option, one.removed) for one in found] == [
-        ("SBATCH_PARTITION", "partition", True),
-        ("SBATCH_QOS", "qos", False),
-    ]
 
 
 INSIDE = {

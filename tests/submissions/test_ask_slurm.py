@@ -11,7 +11,7 @@ import pytest
 from hpc_train.base.errors import SpecError
 from hpc_train.base.finding import LintFinding
 from hpc_train.lint import lint_file as asking
-from hpc_train.lint.lint_file import LintOptions, lint_bytes, lint_file, make_linter
+from hpc_train.lint.lint_file import lint_bytes, lint_file, make_linter
 from tests.slurm.fake_slurm import FakeSlurm
 
 # It keeps a copy of the script, which is gone afterwards.
@@ -41,7 +41,7 @@ def fresh(slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def asked(name: str, text: str, **options: object) -> list[LintFinding]:
     """Write a file, and return the findings on it, without those that are always there."""
     Path(name).write_text(text, encoding="utf-8")
-    linter = make_linter(LintOptions(ask=True, **options))  # type: ignore[arg-type]
+    linter = make_linter(ask=True, **options)  # type: ignore[arg-type]
     return [one for one in lint_file(Path(name), linter).findings if one.id.startswith("HT8")]
 
 
@@ -67,7 +67,7 @@ def test_a_refusal_says_what_the_cluster_allows(slurm: FakeSlurm) -> None:
 
 def test_facts_are_read_once_for_all_files(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", REFUSED)
-    linter = make_linter(LintOptions(ask=True))
+    linter = make_linter(ask=True)
     for _ in range(3):
         lint_bytes(SCRIPT.encode(), linter, "-")
     assert len(slurm.calls("sbatch")) == 3
@@ -90,7 +90,7 @@ def test_the_environment_is_that_of_a_submission(
 
 def test_slurm_that_does_not_answer_is_asked_once(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", SILENT)
-    linter = make_linter(LintOptions(ask=True))
+    linter = make_linter(ask=True)
     for _ in range(2):
         checked, _text = lint_bytes(SCRIPT.encode(), linter, "-")
         (found,) = checked.findings
@@ -136,4 +136,4 @@ def test_a_site_without_slurm_is_not_asked(slurm: FakeSlurm) -> None:
 def test_without_sbatch_nothing_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     with pytest.raises(SpecError, match="--ask: sbatch is not on PATH"):
-        make_linter(LintOptions(ask=True))
+        make_linter(ask=True)

@@ -8,9 +8,8 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 
 from hpc_train.base.finding import Severity
-from hpc_train.base.slurm_options import Grammar, gres, sbatch_grammar
+from hpc_train.base.slurm_options import Grammar, sbatch_grammar
 from hpc_train.base.units import slurm_seconds
-from hpc_train.base.value import older
 from hpc_train.lint.directives import (
     Option,
     ValueForm,
@@ -101,9 +100,10 @@ def unclosed_quote(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT013",
     "warning",
-    "unknown option in a directive",
-    why="sbatch refuses a job with an option that neither Slurm nor a plug-in of the site defines.",
-    advice="correct the name; `sbatch --help` lists all options, including those of the site's "
+    "unknown or ambiguous option in a directive",
+    why="sbatch refuses a job with an option that neither Slurm nor a plug-in of the site defines, "
+    "and the beginning of a name that fits several options.",
+    advice="write the whole name; `sbatch --help` lists all options, including those of the site's "
     "plug-ins, which a site profile declares in plugin_options",
 )
 def unknown_option(subject: Subject) -> Iterator[RuleHit]:
@@ -115,7 +115,10 @@ def unknown_option(subject: Subject) -> Iterator[RuleHit]:
 def unknown_names(
     option: Option, known: Collection[str], site: SiteProfile | None
 ) -> Iterator[RuleHit]:
-    """Yield the hit of an option that is not in `known`, or that a plug-in defines."""
+    """Yield the hit of an option that is ambiguous, not in `known`, or that a plug-in defines."""
+    if option.ambiguous:
+        names = ", ".join(f"--{name}" for name in option.ambiguous)
+        yield RuleHit(option.line, f"{option.spelled} is ambiguous: {names}", severity="error")
     name = option.spelled.lstrip("-")
     plugin = plugin_of(option.name, site)
     if plugin:
@@ -319,33 +322,6 @@ def missing_or_extra(option: Option, program: str, grammar: Grammar) -> Iterator
 
 
 @rule(
-    "HT022",
-    "error",
-    "ambiguous option in a directive",
-    why="sbatch completes the beginning of a name if it fits one option only, and otherwise "
-    "refuses the job.",
-    advice="write the whole name",
-)
-def ambiguous(subject: Subject) -> Iterator[RuleHit]:
-    for option in _options(subject):
-        yield from ambiguities(option)
-
-
-def ambiguities(option: Option) -> Iterator[RuleHit]:
-    """Yield the hit of an ambiguous prefix."""
-    if option.ambiguous:
-        names = ", ".join(f"--{name}" for name in option.ambiguous)
-        yield RuleHit(option.line, f"{option.spelled} is ambiguous: {names}")
-
-
-_EXCLUSIVE_FROM = "26.05"
-_GPUS_REQUIRED_FROM = "23.02"
-_REQUESTS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "ntasks-per-gpu")
-_TRES = ("gres", "tres-per-task")
-_GPU = re.compile(r"\bgpu\b|[$<{]")
-
-
-@rule(
     "HT023",
     "warning",
     "option or value that this version of Slurm does not have",
@@ -369,44 +345,3 @@ def missing(subject: Subject) -> Iterator[RuleHit]:
             why = unavailable_value(option.name, value, version)
         if why:
             yield RuleHit(option.line, f"{why}; this is Slurm {version}")
-
-
-@rule(
-    "HT116",
-    "info",
-    "--gres=gpu and --gpus-per-node with equal numbers",
-    why="The two options are the same request. Slurm accepts both until 25.11 if the numbers are "
-    "equal, and refuses the job from 26.05 on.",
-    advice="keep one; --gpus-per-node=N unless the site requires --gres=gpu:N",
-)
-def gpus_in_two_options(subject: Subject) -> Iterator[RuleHit]:
-    version, asked = subject.context.slurm, subject.script.asked
-    given, again = asked.value("gres") or "", asked.value("gpus-per-node")
-    if again is None or not any(one.name == "gpu" for one in gres(given)):
-        return
-    if version is None or not older(version, _EXCLUSIVE_FROM):
-        message = f"--gres={given} and --gpus-per-node={again}: Slurm refuses both from 26.05 on"
-        severity: Severity | None = None if version is None else "error"
-        line = asked.line("gres", "gpus-per-node")
-        yield RuleHit(line, message, severity=severity)
-
-
-@rule(
-    "HT117",
-    "warning",
-    "--cpus-per-gpu or --mem-per-gpu without GPUs",
-    why="Slurm refuses the job from 23.02 on (Invalid generic resource (gres) specification), also "
-    "with --exclusive, unless the command line of sbatch requests GPUs.",
-    advice="request GPUs, e.g. --gpus-per-node=N, or use --cpus-per-task and --mem",
-)
-def per_gpu_without_gpus(subject: Subject) -> Iterator[RuleHit]:
-    version, asked = subject.context.slurm, subject.script.asked
-    # A placeholder may stand for GPUs.
-    if asked.has(*_REQUESTS) or any(_GPU.search(asked.value(name) or "") for name in _TRES):
-        return
-    if version is not None and older(version, _GPUS_REQUIRED_FROM):
-        return
-    for name in ("cpus-per-gpu", "mem-per-gpu"):
-        if asked.has(name):
-            message = f"--{name}={asked.value(name)}, but no GPUs: Slurm refuses it from 23.02 on"
-            yield RuleHit(asked.line(name), message)

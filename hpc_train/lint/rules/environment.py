@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 from hpc_train.base.finding import Severity
 from hpc_train.base.shell import Word, depends
 from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
 from hpc_train.lint.launches import Assignment, flatten
-from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript, rank_launches, starts_several, workers_of
 
 _PLACEHOLDER = re.compile(
@@ -138,26 +138,6 @@ def secret(subject: Subject) -> Iterator[RuleHit]:
         named = looks_secret(found.name, value) and not _PLACEHOLDER.search(value)
         if named or secret_form(value):
             yield RuleHit(found.line, f"{found.name} looks like a secret")
-
-
-@fixable
-@rule(
-    "HT411",
-    "error",
-    "unquoted value with whitespace",
-    why="The shell ends the value at the space: NCCL_NET=AWS Libfabric sets it to AWS, and NCCL "
-    "finds no network with that name.",
-    advice="write NCCL_NET='AWS Libfabric', or NCCL_NET=Libfabric with aws-ofi-nccl after 1.11",
-)
-def unquoted_blank(subject: Subject) -> Iterator[RuleHit]:
-    for command in (*subject.script.commands, *subject.script.task_commands):
-        words = (*command.assignments, *command.words)
-        for word, following in pairwise(words):
-            if word.text.lower() == "nccl_net=aws" and following.text.lower() == "libfabric":
-                before = f"{word.raw} {following.raw}"
-                after = f"{word.raw[:9]}'{word.text[9:]} {following.text}'"
-                edit = Edit(line=word.line, before=before, after=after)
-                yield RuleHit(word.line, f"{before} sets NCCL_NET to {word.text[9:]}", edit=edit)
 
 
 @rule(

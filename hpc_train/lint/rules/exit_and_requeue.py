@@ -157,26 +157,6 @@ def signal_not_to_batch(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT405",
-    "warning",
-    "requeue of a whole job array",
-    why="An array's job id selects all its elements: `scontrol requeue` with it requeues every "
-    "element.",
-    advice='scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"',
-)
-def requeue_of_array(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    if not script.asked.has("array"):
-        return
-    for command in (*script.commands, *script.task_commands):
-        texts = [word.text for word in command.words]
-        if texts[:2] != ["scontrol", "requeue"] or "ARRAY_TASK_ID" in " ".join(texts):
-            continue
-        if re.search(r"SLURM_(ARRAY_)?JOB_?ID", " ".join(texts)):
-            yield RuleHit(command.line, "this id selects all elements of the array")
-
-
-@rule(
     "HT406",
     "warning",
     "$0 in a batch script",

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
 from hpc_train.base.finding import Severity
-from hpc_train.base.value import older
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.header import other_system
@@ -43,8 +42,10 @@ def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
 
 
 def _is_open_mpi(subject: Subject) -> bool:
-    """Whether the script, or the context, names Open MPI; mpirun is also that of other MPIs."""
-    return subject.context.openmpi is not None or _OPEN_MPI.search(subject.script.text) is not None
+    """Whether the script, or the site, names Open MPI; mpirun is also that of other MPIs."""
+    site = subject.context.site
+    stated = site is not None and site.launchers.openmpi is not None
+    return stated or _OPEN_MPI.search(subject.script.text) is not None
 
 
 @rule(
@@ -90,24 +91,6 @@ def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
             # Another MPI starts them, and they share the cores.
             severity: Severity | None = None if _is_open_mpi(subject) else "warning"
             yield RuleHit(launch.line, message, severity=severity)
-
-
-@rule(
-    "HT607",
-    "warning",
-    "pmi2 with Open MPI 5",
-    why="Open MPI 5 supports PMIx only: under srun --mpi=pmi2 every rank runs as a separate job "
-    "of size 1.",
-    advice="write srun --mpi=pmix",
-)
-def pmi2(subject: Subject) -> Iterator[RuleHit]:
-    version = subject.context.openmpi
-    if version is None or older(version, "5"):
-        return
-    for launch in subject.script.launches:
-        option = launch.option("mpi")
-        if option and option.value in ("pmi2", "pmi1"):
-            yield RuleHit(option.line, f"Open MPI 5 does not support {option.value}")
 
 
 @rule(

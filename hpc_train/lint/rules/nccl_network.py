@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from hpc_train.base.finding import Severity
 from hpc_train.base.value import older
 from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.lint.rules.site import queue_of
 from hpc_train.lint.rules.variable_names import nccl_variables
-from hpc_train.lint.script import JobScript, rank_launches
+from hpc_train.lint.script import JobScript
 
 _GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)
 _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
@@ -33,21 +34,6 @@ def gid_index(subject: Subject) -> Iterator[RuleHit]:
             f"NCCL_IB_GID_INDEX={found.value} disables the selection that NCCL makes since 2.21"
         )
         yield RuleHit(found.line, message, severity="warning" if version else None)
-
-
-@rule(
-    "HT522",
-    "warning",
-    "InfiniBand timeout or retry out of range",
-    why="NCCL_IB_TIMEOUT is an exponent from 1 to 31, and with 0 or more than 31 NCCL waits "
-    "forever on a dead link; NCCL_IB_RETRY_CNT has three bits, so 7 is the maximum.",
-    advice="leave them out, or write e.g. NCCL_IB_TIMEOUT=22 and NCCL_IB_RETRY_CNT=7",
-)
-def ib_range(subject: Subject) -> Iterator[RuleHit]:
-    for name, low, high in (("NCCL_IB_TIMEOUT", 1, 31), ("NCCL_IB_RETRY_CNT", 0, 7)):
-        for found in subject.script.exported_values(name):
-            if re.fullmatch(r"-?\d{1,9}", found.value) and not low <= int(found.value) <= high:
-                yield RuleHit(found.line, f"{name}={found.value} is outside {low} to {high}")
 
 
 @rule(
@@ -126,57 +112,6 @@ def _by_libfabric(script: JobScript) -> bool:
 
 
 @rule(
-    "HT622",
-    "info",
-    "GPU-aware MPICH beside NCCL",
-    why="With MPICH_GPU_SUPPORT_ENABLED=1, NCCL and MPI both use the GPU, and may deadlock.",
-    advice="set it to 0 unless the program sends GPU buffers with MPI",
-)
-def gpu_aware_mpich(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    nccl = any(found.name.startswith("NCCL_") for found in script.assignments) or any(
-        launch.starter == "torchrun" for launch in rank_launches(script)
-    )
-    for found in script.settings("MPICH_GPU_SUPPORT_ENABLED"):
-        if found.value == "1" and nccl:
-            yield RuleHit(found.line, "MPICH_GPU_SUPPORT_ENABLED=1 in a job that uses NCCL")
-
-
-@rule(
-    "HT623",
-    "error",
-    "alt_read without disable_rdzv_get",
-    why="FI_CXI_RDZV_PROTO=alt_read works only in a job or step that was started with "
-    "--network=disable_rdzv_get; otherwise libfabric fails at its start.",
-    advice="add #SBATCH --network=disable_rdzv_get, or pass it to srun",
-)
-def alt_read(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    options = [launch.option("network") for launch in script.launches]
-    networks = [script.asked.value("network"), *(option.value for option in options if option)]
-    if any("disable_rdzv_get" in (network or "") for network in networks):
-        return
-    for found in script.settings("FI_CXI_RDZV_PROTO"):
-        if found.value == "alt_read":
-            message = "FI_CXI_RDZV_PROTO=alt_read without --network=disable_rdzv_get"
-            yield RuleHit(found.line, message)
-
-
-@rule(
-    "HT625",
-    "warning",
-    "memhooks with NCCL",
-    why="On Slingshot the memhooks monitor of libfabric deadlocks with NCCL and RCCL, which "
-    "allocate memory from several threads.",
-    advice="write FI_MR_CACHE_MONITOR=userfaultfd, or kdreg2 if the kernel provides it",
-)
-def memhooks(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.settings("FI_MR_CACHE_MONITOR"):
-        if found.value == "memhooks":
-            yield RuleHit(found.line, "FI_MR_CACHE_MONITOR=memhooks may hang with NCCL")
-
-
-@rule(
     "HT523",
     "warning",
     "NCCL_DEBUG left on",
@@ -241,3 +176,36 @@ def wrong_value(subject: Subject) -> Iterator[RuleHit]:
         if found.value.upper() not in allowed:
             words = [word for word in allowed if not (word.isdigit() and "LOC" in allowed)]
             yield RuleHit(found.line, f"{found.name}={found.value}; allowed: {', '.join(words)}")
+
+
+@rule(
+    "HT214",
+    "warning",
+    "no adapter near a GPU",
+    why="NCCL sends the data of a GPU over an adapter on another PCIe root or NUMA node if "
+    "NCCL_IB_HCA leaves out those nearest to it. Checked where the profile states gpu_nics.",
+    advice="name the adapters nearest to all GPUs, or leave NCCL_IB_HCA out: NCCL chooses the "
+    "nearest; hpctrain doctor --topology on a node prints them",
+)
+def far_adapter(subject: Subject) -> Iterator[RuleHit]:
+    site, script = subject.context.site, subject.script
+    found = queue_of(site, script.asked).partition if site else None
+    if found is None or subject.context.fabric not in (None, "infiniband"):
+        return
+    for variable in script.exported_values("NCCL_IB_HCA"):
+        if "$" in variable.value:
+            continue
+        for gpu, names in enumerate(found[1].gpu_nics):
+            if not any(_selected(name, variable.value) for name in names.split(",")):
+                said = f"NCCL_IB_HCA={variable.value} leaves out {names}, nearest to GPU {gpu}"
+                yield RuleHit(variable.line, said)
+                break
+
+
+def _selected(name: str, value: str) -> bool:
+    """Whether NCCL_IB_HCA selects an adapter: prefixes, exact after `=`, exclusions after `^`."""
+    words = value.removeprefix("^")
+    exact = words.startswith("=")
+    given = [word.partition(":")[0] for word in words.removeprefix("=").split(",") if word]
+    matches = any(name == word if exact else name.startswith(word) for word in given)
+    return matches != value.startswith("^")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from hpc_train.base.errors import nearest
-from hpc_train.lint.directives import MARKER, is_placeholder
+from hpc_train.lint.directives import is_placeholder
 from hpc_train.lint.pbs import CHUNK_RESOURCES, WITH_VALUE, PbsRequest, walltime_seconds
 from hpc_train.lint.rule import RuleHit, Subject, fixable, rule
 from hpc_train.lint.rules.header import like_marker
@@ -266,19 +266,6 @@ def output_at_the_end(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT909",
-    "warning",
-    "pbsdsh hides failures",
-    why="pbsdsh ends with 0 although a task failed, so that the job is COMPLETED; its tasks also "
-    "have none of the variables that the script exports.",
-    advice="start a process on each node with pbs_tmrsh, mpiexec or mpirun",
-)
-def pbsdsh_hides(subject: Subject) -> Iterator[RuleHit]:
-    for command in subject.script.runs("pbsdsh"):
-        yield RuleHit(command.line, "pbsdsh does not return the failure of a task")
-
-
-@rule(
     "HT910",
     "warning",
     "no cd to the folder of the submission",
@@ -295,21 +282,6 @@ def no_change_of_folder(subject: Subject) -> Iterator[RuleHit]:
         if word and not any(line <= launch.line for line in folders):
             yield RuleHit(launch.line, f"{word} is looked for in the home folder")
             return
-
-
-@rule(
-    "HT912",
-    "warning",
-    "#SBATCH and #PBS in one script",
-    why="qsub ignores #SBATCH lines, while sbatch reads #PBS lines, too: what one scheduler gets "
-    "is not what the other one gets.",
-    advice="keep one script for each scheduler; hpctrain render writes both from one job file",
-)
-def two_schedulers(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    if script.pbs is not None and script.directives:
-        first = script.directives[0].line
-        yield RuleHit(first, f"{MARKER} beside #PBS")
 
 
 @fixable

@@ -516,15 +516,18 @@ def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
 @rule(
     "HT304",
     "info",
-    "port in the ephemeral range",
-    why="Linux assigns ports 32768 to 60999 to outgoing connections: the chosen port may be in "
-    "use, and the job then fails at its start.",
+    "port that may be refused",
+    why="Linux assigns ports 32768 to 60999 to outgoing connections, so the chosen port may be in "
+    "use; only root may listen on ports below 1024. The job then fails at its start.",
     advice="choose a port from 61000 on: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
 )
 def ephemeral_port(subject: Subject) -> Iterator[RuleHit]:
     for line, text in _ports(subject):
         low, high = _range(text)
-        if low < high and low < _EPHEMERAL.stop and high >= _EPHEMERAL.start:
+        if low < high and low < 1024:
+            message = f"the port {text} can be as low as {low}"
+            yield RuleHit(line, message, severity="warning")
+        elif low < high and low < _EPHEMERAL.stop and high >= _EPHEMERAL.start:
             message = f"ports {low} to {high} are partly ephemeral (32768 to 60999)"
             yield RuleHit(line, message)
 
@@ -541,18 +544,3 @@ def _range(text: str) -> tuple[int, int]:
         return 0, 0
     base = int(modulo[1] or 0) + int(modulo[3] or 0)
     return base, base + int(modulo[2]) - 1
-
-
-@rule(
-    "HT314",
-    "warning",
-    "port below 1024",
-    why="Only root may listen on ports below 1024: a job that draws such a port fails at its start "
-    "(permission denied).",
-    advice="add a base to it: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
-)
-def low_port(subject: Subject) -> Iterator[RuleHit]:
-    for line, text in _ports(subject):
-        low, high = _range(text)
-        if low < high and low < 1024:
-            yield RuleHit(line, f"the port {text} can be as low as {low}")

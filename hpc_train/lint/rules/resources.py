@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from hpc_train.base.finding import Severity
 from hpc_train.base.slurm_options import gres
-from hpc_train.lint.directives import RequestedResources, is_unknown
+from hpc_train.base.value import older
+from hpc_train.lint.directives import is_unknown
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import rank_launches, tasks_of
@@ -15,31 +16,28 @@ from hpc_train.lint.script import rank_launches, tasks_of
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 
 
-def _both(asked: RequestedResources, names: tuple[str, ...], why: str) -> Iterator[RuleHit]:
-    there = [name for name in names if asked.has(name)]
-    if len(there) > 1:
-        named = " and ".join(f"--{name}" for name in there)
-        yield RuleHit(asked.line(*there), f"{named}: {why}")
-
-
 @rule(
     "HT101",
     "error",
     "GPUs requested in two ways",
     why="--gres=gpu and --gpus-per-node are two options for the same request; if the numbers "
-    "differ, Slurm refuses the job or applies only one of them.",
+    "differ, Slurm refuses the job or applies only one of them. From 26.05 on it refuses equal "
+    "numbers, too, which are an info if the version is not known.",
     advice="keep one; --gpus-per-node=N unless the site requires --gres=gpu:N",
 )
 def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
-    asked = subject.script.asked
+    version, asked = subject.context.slurm, subject.script.asked
     given, again = asked.value("gres") or "", asked.value("gpus-per-node") or ""
     if "gpu" not in given or not again:
         return
     first, second = [one for one in gres(given) if one.name == "gpu"], gres(f"gpu:{again}")
     kinds = {one.kind for one in (*first, *second)}
+    line = asked.line("gres", "gpus-per-node")
     if len(kinds) > 1 or sum(g.count for g in first) != sum(g.count for g in second):
-        line = asked.line("gres", "gpus-per-node")
         yield RuleHit(line, f"--gres={given}, but --gpus-per-node={again}")
+    elif version is None or not older(version, "26.05"):
+        message = f"--gres={given} and --gpus-per-node={again}: Slurm refuses both from 26.05 on"
+        yield RuleHit(line, message, severity="info" if version is None else None)
 
 
 @rule(
@@ -75,26 +73,18 @@ def gpus_per_task(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT103",
     "error",
-    "memory requested in two ways",
-    why="--mem, --mem-per-cpu and --mem-per-gpu exclude one another; sbatch refuses the job.",
-    advice="keep one",
+    "options that exclude one another",
+    why="Of --mem, --mem-per-cpu and --mem-per-gpu sbatch accepts one only, and from 23.11 on one "
+    "of --cpus-per-gpu and --cpus-per-task.",
+    advice="keep one; --cpus-per-task means the same on every version",
 )
-def memory_twice(subject: Subject) -> Iterator[RuleHit]:
-    yield from _both(subject.script.asked, _MEMORY, "sbatch accepts only one of them")
-
-
-@rule(
-    "HT104",
-    "error",
-    "--cpus-per-gpu with --cpus-per-task",
-    why="The two exclude each other; since Slurm 23.11 that is fatal, also when one of them "
-    "comes from the environment.",
-    advice="keep --cpus-per-task, which means the same on every version",
-)
-def cpus_twice(subject: Subject) -> Iterator[RuleHit]:
-    yield from _both(
-        subject.script.asked, ("cpus-per-gpu", "cpus-per-task"), "they exclude each other"
-    )
+def two_of_a_kind(subject: Subject) -> Iterator[RuleHit]:
+    asked = subject.script.asked
+    for names in (_MEMORY, ("cpus-per-gpu", "cpus-per-task")):
+        there = [name for name in names if asked.has(name)]
+        if len(there) > 1:
+            named = " and ".join(f"--{name}" for name in there)
+            yield RuleHit(asked.line(*there), f"{named}: sbatch accepts only one of them")
 
 
 @rule(
@@ -228,21 +218,6 @@ def exclusive_without_memory(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(line, "--exclusive, but the memory is the partition's default")
 
 
-@rule(
-    "HT110",
-    "info",
-    "--gpus for several nodes",
-    why="--gpus counts GPUs of the whole job; Slurm may distribute them unevenly, so that nodes "
-    "have different numbers of devices.",
-    advice="request GPUs per node: --gpus-per-node=N",
-)
-def gpus_of_the_job(subject: Subject) -> Iterator[RuleHit]:
-    asked = subject.script.asked
-    if asked.has("gpus") and (asked.nodes or 1) > 1 and not asked.has("gpus-per-node"):
-        line = asked.line("gpus")
-        yield RuleHit(line, "--gpus does not fix the number of GPUs per node")
-
-
 # The plural, a missing colon, and letters that are swapped.
 _ALMOST_GPU = re.compile(r"(?:gres:)?(?:gpus:|gpus?=?(?=\d)|(?:gup|pgu|gpuu|ggpu|gppu):)(\w.*)")
 
@@ -273,7 +248,6 @@ def almost_gpu(subject: Subject) -> Iterator[RuleHit]:
 
 # No process that loads torch fits into less.
 _LEAST = {"mem": 1000, "mem-per-gpu": 1000, "mem-per-cpu": 65}
-_GPUS = re.compile(r"^(?:([^:,=]+):)?(\d{1,6})")
 
 
 @rule(
@@ -292,59 +266,3 @@ def memory_without_unit(subject: Subject) -> Iterator[RuleHit]:
         value = asked.value(name) or ""
         if re.fullmatch(r"\d{1,9}", value) and 0 < int(value) < least:
             yield RuleHit(asked.line(name), f"--{name}={value} is {int(value)} MB")
-
-
-@rule(
-    "HT114",
-    "error",
-    "numbers of GPUs that contradict each other",
-    why="--gpus counts the GPUs of the whole job. sbatch refuses it unless it is the GPUs per node "
-    "times the nodes, or the GPUs per task times the tasks, and unless all or none name a type.",
-    advice="keep one option; --gpus-per-node=N unless the site requires --gres=gpu:N",
-)
-def contradicting_gpus(subject: Subject) -> Iterator[RuleHit]:
-    asked = subject.script.asked
-    total = _gpus(asked.value("gpus"))
-    if total is None:
-        return
-    yield from _against_nodes(asked, *total)
-    tasks, each = asked.value("ntasks") or "", _gpus(asked.value("gpus-per-task"))
-    if each and re.fullmatch(r"\d{1,6}", tasks) and int(tasks) * each[1] != total[1]:
-        message = (
-            f"--gpus={total[1]}, but {tasks} tasks x {each[1]} GPUs are {int(tasks) * each[1]}"
-        )
-        yield RuleHit(asked.line("gpus", "gpus-per-task", "ntasks"), message)
-
-
-def _against_nodes(asked: RequestedResources, kind: str, total: int) -> Iterator[RuleHit]:
-    option = "gpus-per-node" if asked.has("gpus-per-node") else "gres"
-    text = asked.value(option) or ""
-    each = _gpus(text if option != "gres" else text.removeprefix("gpu:"))
-    if each is None or not each[1] or not total:
-        return
-    if option == "gres" and not text.startswith("gpu:"):
-        return
-    named = f"--{option}={text}"
-    line = asked.line("gpus", option)
-    if bool(kind) != bool(each[0]):
-        yield RuleHit(line, f"{named} and --gpus: only one of them names a type")
-    elif kind != each[0]:
-        return
-    elif total % each[1]:
-        yield RuleHit(line, f"--gpus={total} is not a multiple of {named}")
-    elif not _fits(asked.value("nodes"), total // each[1]):
-        nodes = asked.value("nodes")
-        needs = f"needs {total // each[1]} node{'s' * (total != each[1])}, not {nodes}"
-        yield RuleHit(line, f"--gpus={total} with {named} {needs}")
-
-
-def _gpus(text: str | None) -> tuple[str, int] | None:
-    """Read `4` or `a100:4`: the type, which may be empty, and the number."""
-    match = _GPUS.fullmatch(text or "")
-    return (match[1] or "", int(match[2])) if match else None
-
-
-def _fits(nodes: str | None, needed: int) -> bool:
-    """Whether a number of nodes is within `2` or `2-4`; unknown forms fit."""
-    match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", nodes or "")
-    return match is None or int(match[1]) <= needed <= int(match[2] or match[1])

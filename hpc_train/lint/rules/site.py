@@ -460,24 +460,6 @@ def required_resource(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -
             yield RuleHit(1, f"the jobs of {site.name} have -l {text}", severity="warning")
 
 
-@rule(
-    "HT925",
-    "warning",
-    "request of another form than the site's",
-    why="A site with totals (`-l ncpus=96`) does not place chunks as select says, and one with "
-    "chunks may put totals onto one node.",
-    advice="write the request as the site's own examples do",
-)
-@_at_pbs
-def other_shape(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
-    select = request.resource("select")
-    totals = [one for name in _TOTALS if (one := request.resource(name)) is not None]
-    if pbs.shape == "flat" and select is not None:
-        yield RuleHit(select.line, f"{site.name} takes totals: -l ncpus=…, -l ngpus=…, -l mem=…")
-    elif pbs.shape == "select" and select is None and totals:
-        yield RuleHit(totals[0].line, f"{site.name} takes chunks: -l select=N:ncpus=…")
-
-
 def asked_at_site(site: SiteProfile, request: PbsRequest) -> RequestedResources:
     """Return what a script requests of a site, under the names that limits of profiles have."""
     queue = request.directives.last("q")

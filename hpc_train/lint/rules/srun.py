@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice, pairwise
-
-from msgspec.structs import replace
+from itertools import pairwise
 
 from hpc_train.base.finding import Severity
 from hpc_train.base.shell import Command, Word
@@ -16,13 +14,11 @@ from hpc_train.lint.directives import Option, gpu_count, is_unknown, srun_value_
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.directives import (
-    ambiguities,
     missing_or_extra,
     refusals,
     unknown_names,
     unreadable_times,
 )
-from hpc_train.lint.rules.site import queue_of
 from hpc_train.lint.script import (
     JobScript,
     nodes_of,
@@ -31,10 +27,8 @@ from hpc_train.lint.script import (
     tasks_of,
     workers_of,
 )
-from hpc_train.plans.binding import bound_cores, far_ranks
 from hpc_train.plans.slurm_versions import slurm_versions
 
-_MPI_PROGRAM = re.compile(r"\b(?:mpi4py|horovod|backend[= ]mpi)\b", re.IGNORECASE)
 _WITH_ARGUMENTS = ("bash", "sh", "torchrun", "accelerate", "deepspeed", "python", "python3")
 
 
@@ -128,21 +122,6 @@ def waiting_step(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT204",
-    "info",
-    "variables set with srun --export",
-    why="srun --export=ALL,NAME=value does not replace a NAME that is already set, and cuts "
-    "the value at a comma.",
-    advice="export the variable on a line of its own before srun",
-)
-def export_of_values(subject: Subject) -> Iterator[RuleHit]:
-    for launch in subject.script.launches:
-        option = launch.option("export")
-        if option and re.match(r"^ALL,.*=", option.value or "") and launch.outer == "srun":
-            yield RuleHit(option.line, f"--export={option.value} may not set these values")
-
-
-@rule(
     "HT205",
     "warning",
     "srun --export without ALL",
@@ -184,33 +163,6 @@ def export_none(subject: Subject) -> Iterator[RuleHit]:
                 line, "--export=NONE: srun does not pass on the script's exported variables"
             )
             return
-
-
-@rule(
-    "HT207",
-    "info",
-    "srun without --mpi",
-    why="When the cluster's MpiDefault is none, a program of Open MPI or MPICH that srun "
-    "starts aborts, or every rank runs as a separate job of size 1.",
-    advice="write srun --mpi=pmix (`srun --mpi=list` lists the available types)",
-)
-def srun_without_mpi(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    site = subject.context.site
-    kind = site.launchers.mpi if site else None
-    # Ranks without MPI need no --mpi, whatever the profile states.
-    uses = any(
-        found.name.startswith(("OMPI_MCA_", "MPICH_", "PMIX_MCA_")) for found in script.assignments
-    )
-    # torch connects ranks by MASTER_ADDR.
-    by_address = script.sets("MASTER_ADDR") and not _MPI_PROGRAM.search(script.text)
-    if not uses or by_address or kind == "none" or script.sets("SLURM_MPI_TYPE"):
-        return
-    for launch in _sruns(script):
-        # The workers of torchrun are not started by srun.
-        if not launch.option("mpi") and launch.starter != "torchrun":
-            wanted = f"; the site's profile has --mpi={kind}" if kind else ""
-            yield RuleHit(launch.line, f"no --mpi: MpiDefault applies{wanted}")
 
 
 @rule(
@@ -297,8 +249,6 @@ def unknown(subject: Subject) -> Iterator[RuleHit]:
     known = with_plugins(srun_grammar(), site).long
     for option in _options(subject):
         yield from unknown_names(option, known, site)
-        for hit in ambiguities(option):
-            yield replace(hit, severity="error")
 
 
 # A job that is shorter ends before anyone looks at it.
@@ -388,71 +338,3 @@ def _ranks_on_node(launch: LaunchCommand, script: JobScript) -> int | None:
         return agents
     workers = workers_of(launch, script)
     return workers * (agents or 1) if workers else None
-
-
-_SHOWN = 2
-_OPTION = "--cpu-bind"
-
-
-@rule(
-    "HT213",
-    "warning",
-    "binding that crosses NUMA nodes",
-    why="A rank reads its data and feeds its GPU through the link between processors if its cores "
-    "are on several NUMA nodes, or on another one than its GPU. Checked where the profile states "
-    "numa_cpus of the partition, and gpu_numa for the GPUs.",
-    advice="order the masks as the GPUs; hpctrain doctor --topology on a node prints both",
-)
-def far_binding(subject: Subject) -> Iterator[RuleHit]:
-    site, script = subject.context.site, subject.script
-    found = queue_of(site, script.asked).partition if site else None
-    if found is None or not found[1].numa_cpus:
-        return
-    for launch in script.launches:
-        option = launch.option("cpu-bind") if launch.outer == "srun" else None
-        line, value = (option.line, option.value or "") if option else (launch.line, "")
-        # mpiexec of Cray PALS has the same option.
-        words = launch.words if launch.outer == "mpirun" else ()
-        for word, following in pairwise((*words, *words[-1:])):
-            name, equals, text = word.text.partition("=")
-            if name == _OPTION and not value:
-                line, value = word.line, text if equals else following.text
-        cores = bound_cores(value, found[1].numa_cpus)
-        # Slurm or a variable may choose the GPU of a rank, and torchrun has several.
-        chosen = launch.option("gpu-bind") or "VISIBLE_DEVICES" in script.text
-        gpus = () if chosen or launch.starter == "torchrun" else range(len(cores))
-        for said in islice(far_ranks(cores, found[1], gpus), _SHOWN):
-            yield RuleHit(line, said)
-
-
-@rule(
-    "HT214",
-    "warning",
-    "no adapter near a GPU",
-    why="NCCL sends the data of a GPU over an adapter on another PCIe root or NUMA node if "
-    "NCCL_IB_HCA leaves out those nearest to it. Checked where the profile states gpu_nics.",
-    advice="name the adapters nearest to all GPUs, or leave NCCL_IB_HCA out: NCCL chooses the "
-    "nearest; hpctrain doctor --topology on a node prints them",
-)
-def far_adapter(subject: Subject) -> Iterator[RuleHit]:
-    site, script = subject.context.site, subject.script
-    found = queue_of(site, script.asked).partition if site else None
-    if found is None or subject.context.fabric not in (None, "infiniband", "roce"):
-        return
-    for variable in script.exported_values("NCCL_IB_HCA"):
-        if "$" in variable.value:
-            continue
-        for gpu, names in enumerate(found[1].gpu_nics):
-            if not any(_selected(name, variable.value) for name in names.split(",")):
-                said = f"NCCL_IB_HCA={variable.value} leaves out {names}, nearest to GPU {gpu}"
-                yield RuleHit(variable.line, said)
-                break
-
-
-def _selected(name: str, value: str) -> bool:
-    """Whether NCCL_IB_HCA selects an adapter: prefixes, exact after `=`, exclusions after `^`."""
-    words = value.removeprefix("^")
-    exact = words.startswith("=")
-    given = [word.partition(":")[0] for word in words.removeprefix("=").split(",") if word]
-    matches = any(name == word if exact else name.startswith(word) for word in given)
-    return matches != value.startswith("^")

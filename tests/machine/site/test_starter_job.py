@@ -16,7 +16,7 @@ from hpc_train.base.errors import PlanError, ProbeError, SpecError
 from hpc_train.base.yamlfile import read
 from hpc_train.cli.group import cli
 from hpc_train.jobs.read_job import build_job
-from hpc_train.lint.lint_file import LintOptions, make_linter
+from hpc_train.lint.lint_file import make_linter
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.machine import init_site
 from hpc_train.machine.starter_job import starter_job
@@ -47,7 +47,7 @@ def test_it_renders_and_lint_finds_no_error(name: str, tmp_path: Path) -> None:
     script = tmp_path / "job.sbatch"
     script.write_text(text)
     assert subprocess.run(["bash", "-n", script], capture_output=True).returncode == 0
-    linter = make_linter(LintOptions(site=name))
+    linter = make_linter(site=name)
     found = lint_script(text, linter.context, linter.rules)
     assert [one for one in found if one.severity == "error"] == []
 

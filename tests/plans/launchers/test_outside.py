@@ -18,7 +18,7 @@ from hpc_train.base.decode import decode
 from hpc_train.base.errors import PlanError, SpecError
 from hpc_train.base.value import Sourced
 from hpc_train.jobs.job import JobSpec
-from hpc_train.lint.lint_file import LintOptions, make_linter
+from hpc_train.lint.lint_file import make_linter
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import Launcher, find_launcher
@@ -127,7 +127,7 @@ def test_it_plans_renders_lints_and_explains(
     script = render_script(plan).text
     checked = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
     assert checked.stderr == ""
-    linter = make_linter(LintOptions(site=str(home / "mysite.yaml")))
+    linter = make_linter(site=str(home / "mysite.yaml"))
     assert lint_script(script, linter.context, linter.rules) == ()
     why = {row.name: row.why for row in explain(plan, site) if row.kind == "argument"}
     assert why["flux --ntasks"] == "the ranks of all nodes"
