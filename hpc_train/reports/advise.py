@@ -52,6 +52,8 @@ from hpc_train.sites.default_site import choose_site, load_choice
 if TYPE_CHECKING:
     import pandas as pd
 
+# Of files that runs write.
+_OF_RUNS = (".log", ".out", ".err", ".txt", ".csv", ".json", ".jsonl")
 # Without a question, so many nodes at most are looked at.
 _NODES = 4
 # Steps of one size that differ by more are not of one program, or of one machine.
@@ -83,6 +85,12 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
     if not path.exists():
         raise SpecError(
             f"{path}: no such file{nearest_file(path)}", "name a job or study file, or a script"
+        )
+    if path.suffix in _OF_RUNS:
+        raise SpecError(
+            f"{path}: a log or a table, not a program",
+            f"hpctrain report {path}, or hpctrain diagnose {path}; beside a program: "
+            f"hpctrain advise train.py --measured {path}",
         )
     study, points = points_of(path)
     job, resources = points[0].job, [point.job.value.resources for point in points]

@@ -221,9 +221,13 @@ def _line_origin(finding: LintFinding, script: Script, plan: LaunchPlan) -> str:
     elif exported:
         names = re.findall(r" (\w+)=", line) or [exported[1]]
         key = f"env.{next((name for name in names if name in finding.message), names[0])}"
-    elif line.strip():
+    if not directive and line.strip() and key not in plan.settings:
         lines = (name for name, setting in plan.settings.items() if name.startswith("setup."))
         key = next((name for name in lines if line in str(plan.settings[name].value)), "")
-        if not key and any(str(word) in line for word in plan.settings["command"].value):
+        if (
+            not key
+            and not exported
+            and any(str(word) in line for word in plan.settings["command"].value)
+        ):
             key = "command"
     return plan.settings[key].origin if key in plan.settings else ""

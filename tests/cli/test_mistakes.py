@@ -175,6 +175,7 @@ def test_a_mistake_is_answered(hpctrain: Hpctrain, name: str) -> None:
     mistake = MISTAKES[name]
     Path("train.py").write_text("print('done')\n")
     Path("job.yaml").write_text(job())
+    Path("train.log").write_text("step 1 loss 2.0\n")
     Path("st.yaml").write_text(STUDY)
     mistake.before()
     words = shlex.split(mistake.words)
