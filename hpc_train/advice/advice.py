@@ -158,21 +158,14 @@ class MeasuredStep(Value, frozen=True, kw_only=True):
     guessed: bool = False
 
 
-class StepForecast(Value, frozen=True, kw_only=True):
-    """A step [s] that a curve of measured sizes gives for a larger one, with its band."""
-
-    seconds: float
-    band: Range
-
-
 class AdviceRow(Value, frozen=True, kw_only=True):
     """One strategy at one size; bounds without an upper end are open.
 
     `batch` samples of a step, `samples` those of a rank; `sent` bytes of a rank and step, None: no
     formula; `step` and `end` (of the training) in seconds, `speedup` and `efficiency` against the
-    baseline, None: unknown. With a `forecast`, `step` is its band. `change` is the smallest one
-    with which the row fits; `reason` explains the verdict. `memory_assumes` and `step_assumes` are
-    what memory and the upper bound of the step rest on, without being stated.
+    baseline, None: unknown. With a `forecast` [s] of a measured curve, `step` is its band. `change`
+    is the smallest one with which the row fits; `reason` explains the verdict. `memory_assumes` and
+    `step_assumes` are what memory and the upper bound of the step rest on, without being stated.
     """
 
     strategy: str
@@ -185,7 +178,7 @@ class AdviceRow(Value, frozen=True, kw_only=True):
     fits: MemoryFit = "unknown"
     step: Range = Range()
     measured: bool = False
-    forecast: StepForecast | None = None
+    forecast: float | None = None
     speedup: Range | None = None
     efficiency: Range | None = None
     end: Range | None = None

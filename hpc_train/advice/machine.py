@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
-from msgspec.structs import replace
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import Value
-from hpc_train.sites.gpu_specs import GpuSpec, gpu_spec
+from hpc_train.sites.gpu_specs import gpu_spec
 from hpc_train.sites.partition import Partition
 from hpc_train.sites.profile import SourcedSite
 
@@ -54,7 +51,6 @@ class MachineSize(Value, frozen=True, kw_only=True):
         return min(by_nodes, self.max_gpus or MOST_RANKS, MOST_RANKS)
 
 
-_SHEET = "the vendor's data sheet"
 _BITS = 8.0
 
 
@@ -67,15 +63,40 @@ def machine_of(site: SourcedSite, partition: str | None, *, gpus: bool = True) -
         PlanError: the site has no partition of this name.
     """
     index, found = _partition(site, partition)
-    if not gpus:
-        found = replace(found, gpus_per_node=0, gpu_model=None, gpu_type=None, gpu_peak_tflops={})
-    spec = gpu_spec(found.gpu_model or found.gpu_type or "") if found.gpus_per_node else None
-    values, sources = _of_profile(site, index, found)
+    each = found.gpus_per_node or 0 if gpus else 0
+    gpu = (found.gpu_model or found.gpu_type or "") if gpus else ""
+    spec = gpu_spec(gpu) if each else None
+    peaks = found.gpu_peak_tflops if gpus else {}
+    link = None
+    if found.nics_per_node is not None and found.nic_gbps is not None:
+        link = found.nics_per_node * found.nic_gbps / _BITS
+    known = {"gpus_per_node": each, "gpu_peak_tflops": peaks, "nics_per_node": link}
+    names = {"gpu_peak_tflops": "peak_tflops", "nics_per_node": "node_link"}
+    sources = {
+        names.get(key, key): site.near(f"partitions.{index}.{key}")
+        for key, value in known.items()
+        if value
+    }
     if spec is not None:
-        more = _of_sheet(found, spec, values)
-        values |= more
-        sources |= dict.fromkeys(more, f"{_SHEET} of {found.gpu_model or found.gpu_type}")
-    return MachineSize(site=site.value.name, partition=found.name, sources=sources, **values)
+        of_sheet = ["least_gib", "most_gib"]
+        of_sheet += ["gpu_link"] * bool(spec.link) + ["peak_tflops"] * bool(
+            spec.peaks and not peaks
+        )
+        sources |= dict.fromkeys(of_sheet, f"the vendor's data sheet of {gpu}")
+    return MachineSize(
+        site=site.value.name,
+        partition=found.name,
+        gpus_per_node=each,
+        gpu=gpu,
+        least_gib=spec and spec.least_gib,
+        most_gib=spec and spec.gib,
+        peak_tflops=peaks or dict(spec.peaks if spec else {}),
+        gpu_link=(spec and spec.link) or None,
+        node_link=link,
+        max_nodes=found.max_nodes or found.nodes,
+        max_gpus=found.max_gpus,
+        sources=sources,
+    )
 
 
 def _partition(site: SourcedSite, name: str | None) -> tuple[int, Partition]:
@@ -89,41 +110,3 @@ def _partition(site: SourcedSite, name: str | None) -> tuple[int, Partition]:
     default = [pair for pair in known if pair[1].default]
     with_gpus = [pair for pair in known if pair[1].gpus_per_node]
     return (*default, *with_gpus, *known, (0, Partition(name="*")))[0]
-
-
-def _of_profile(
-    site: SourcedSite, index: int, found: Partition
-) -> tuple[dict[str, Any], dict[str, str]]:
-    values: dict[str, Any] = {
-        "gpus_per_node": found.gpus_per_node or 0,
-        "gpu": found.gpu_model or found.gpu_type or "",
-        "peak_tflops": found.gpu_peak_tflops,
-        "node_link": _node_link(found),
-        "max_nodes": found.max_nodes or found.nodes,
-        "max_gpus": found.max_gpus,
-    }
-    keys = {
-        "gpus_per_node": "gpus_per_node",
-        "peak_tflops": "gpu_peak_tflops",
-        "node_link": "nics_per_node",
-    }
-    sources = {
-        name: site.near(f"partitions.{index}.{key}") for name, key in keys.items() if values[name]
-    }
-    return values, sources
-
-
-def _node_link(found: Partition) -> float | None:
-    """Return the bandwidth of a node's adapters [GB/s]; None where the profile lacks a number."""
-    if found.nics_per_node is None or found.nic_gbps is None:
-        return None
-    return found.nics_per_node * found.nic_gbps / _BITS
-
-
-def _of_sheet(found: Partition, spec: GpuSpec, values: dict[str, Any]) -> dict[str, Any]:
-    stated: dict[str, Any] = {"least_gib": spec.least_gib, "most_gib": spec.gib}
-    if spec.link:
-        stated["gpu_link"] = spec.link
-    if not values["peak_tflops"] and spec.peaks:
-        stated["peak_tflops"] = dict(spec.peaks)
-    return stated

@@ -196,7 +196,7 @@ def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> 
     step = step_time(compute, communication, waits)
     forecast = None if CHECKPOINTED in row.change else step_forecast(row, question)
     if forecast is not None:
-        return replace(row, step=forecast.band, forecast=forecast)
+        return replace(row, step=forecast[1], forecast=forecast[0])
     return replace(row, step=step)
 
 

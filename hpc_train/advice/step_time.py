@@ -12,7 +12,6 @@ from hpc_train.advice.advice import (
     MeasuredStep,
     Question,
     Range,
-    StepForecast,
 )
 from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize
@@ -109,18 +108,18 @@ class RateForecast(NamedTuple):
 Curve = Sequence[SizeRate]
 
 
-def step_forecast(row: AdviceRow, question: Question) -> StepForecast | None:
-    """Return the forecast of a row from the measured sizes of its strategy, None if refused."""
+def step_forecast(row: AdviceRow, question: Question) -> tuple[float, Range] | None:
+    """Return the step [s] that the measured sizes of a row's strategy give, and its band.
+
+    None: it is refused.
+    """
     curve = measured_curve(row, question)
     if not curve or not row.batch or row.ranks <= curve[-1].ranks:
         return None
     if refusal(curve, row.ranks) is not None:
         return None
     found = forecast_rate(curve, row.ranks)
-    return StepForecast(
-        seconds=row.batch / found.rate,
-        band=Range(low=row.batch / found.high, high=row.batch / found.low),
-    )
+    return row.batch / found.rate, Range(low=row.batch / found.high, high=row.batch / found.low)
 
 
 def forecast_refusals(rows: Sequence[AdviceRow], question: Question) -> Iterator[str]:

@@ -252,7 +252,8 @@ def _nearest(form: ValueForm, value: str) -> str:
                 return known[lower]
             continue
         near = difflib.get_close_matches(lower, list(bare), n=1, cutoff=0.6)
-        if near:
+        # A word that lacks its list, `map_cpu:`, is the nearest to itself.
+        if near and known[bare[near[0]]] != value:
             return known[bare[near[0]]]
     return ""
 

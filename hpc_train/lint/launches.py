@@ -443,20 +443,8 @@ def shell_words(word: Word, values: Values) -> Iterator[Word]:
     known = values.once.get(match[1] or match[2]) if match else None
     source = known.word if known else word
     text = values.substitute(known.value if known else word.text)
-    lines = _lines(source.raw, text)
+    # Inserted and joined lines hide the source of each word; the launch itself is certain.
+    alike = text.count("\n") == source.raw.count("\n")
     for command in (one for one in read_commands(text).commands if not one.inside):
         for inner in command.words:
-            # Inserted lines hide the source of each word; the launch itself is certain.
-            line = source.line + lines[inner.line - 1] if lines else word.line
-            yield replace(inner, line=line)
-
-
-def _lines(raw: str, text: str) -> Sequence[int]:
-    """Return for each line of a text where it begins in its source; empty if that is unknown."""
-    count = text.count("\n") + 1
-    if count == raw.count("\n") + 1:
-        return range(count)
-    # Double quotes join a line that ends with a backslash to the next one.
-    ends = [line.endswith("\\") for line in raw.split("\n")[:-1]]
-    begins = [0, *(number for number, joined in enumerate(ends, 1) if not joined)]
-    return begins if len(begins) == count else ()
+            yield replace(inner, line=source.line + inner.line - 1 if alike else word.line)

@@ -172,8 +172,7 @@ def lint_bytes(raw: bytes, linter: Linter, label: str) -> tuple[Checked, bytes]:
     text = raw.decode("utf-8", "surrogateescape")
     fixed: tuple[LintFinding, ...] = ()
     if linter.fix:
-        repair = repair_script(text, linter.context, linter.rules)
-        text, fixed = repair.text, repair.mended
+        text, fixed = repair_script(text, linter.context, linter.rules)
     findings = _judged(text, linter, linter.context, PurePath(label).name)
     return Checked(findings=findings, fixed=fixed), text.encode("utf-8", "surrogateescape")
 

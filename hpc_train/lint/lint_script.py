@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from hpc_train.base.errors import UnknownNameError
 from hpc_train.base.finding import LintFinding
-from hpc_train.base.value import Value
 from hpc_train.lint.rule import Edit, LintContext, LintRule, Subject
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.script import JobScript, read_script
@@ -20,13 +19,6 @@ _ROUNDS = 5
 # Limits on the findings of one rule and on the length of a message.
 _MOST = 200
 _LONGEST = 400
-
-
-class Repair(Value, frozen=True, kw_only=True):
-    """A text with the fixes, and the fixed findings."""
-
-    text: str
-    mended: tuple[LintFinding, ...]
 
 
 def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[LintRule, ...]:
@@ -64,8 +56,8 @@ def lint_script(
 
 def repair_script(
     text: str, context: LintContext | None = None, rules: tuple[LintRule, ...] | None = None
-) -> Repair:
-    """Apply all fixes that do not change the purpose of the script."""
+) -> tuple[str, tuple[LintFinding, ...]]:
+    """Apply all fixes that do not change the purpose; return the text and the fixed findings."""
     chosen = all_rules() if rules is None else rules
     mended: list[LintFinding] = []
     for _ in range(_ROUNDS):
@@ -76,7 +68,7 @@ def repair_script(
             break
         mended += [finding for finding, _ in edits]
         text = changed
-    return Repair(text=text, mended=tuple(dict.fromkeys(mended)))
+    return text, tuple(dict.fromkeys(mended))
 
 
 def _applied(text: str, edits: Iterable[Edit]) -> str:

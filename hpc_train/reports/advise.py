@@ -369,7 +369,7 @@ def advice_report(
     notes = [*unused, *NOTES]
     if advice.refused:
         notes.append(f"Without a row: {'; '.join(reason for _, reason in advice.refused)}.")
-    if any(row.forecast for row in advice.rows):
+    if any(row.forecast is not None for row in advice.rows):
         notes.append(FORECASTS)
     notes += [f"Without a forecast: {text}." for text in advice.not_forecast]
     notes += [f"Missing: {text}." for text in advice.missing]
@@ -444,7 +444,7 @@ def _record(row: AdviceRow) -> dict[str, Any]:
         "sent_bytes": row.sent,
         "step_s": _ends(row.step),
         "measured": row.measured,
-        "forecast_s": row.forecast.seconds if row.forecast is not None else None,
+        "forecast_s": row.forecast,
         "speedup": _ends(row.speedup),
         "efficiency": _ends(row.efficiency),
         "end_s": _ends(row.end),

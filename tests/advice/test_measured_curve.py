@@ -70,9 +70,9 @@ MEASURED = tuple(step(8 / ranks, ranks) for ranks in (1, 4, 8, 16))
 def test_rows_beyond_the_measured_sizes_have_a_forecast() -> None:
     found = advise(ask(gpt(), A100, 1, 4, 8, 16, 32, measured=MEASURED))
     row = row_of(found, "ddp", 32)
+    assert row.forecast == pytest.approx(0.25)
     assert row.forecast is not None
-    assert row.forecast.seconds == pytest.approx(0.25)
-    assert row.step == row.forecast.band
+    assert row.step.low < row.forecast < (row.step.high or 0)
     assert row_of(found, "ddp", 16).measured
     assert row_of(found, "fsdp", 32).forecast is None
     assert not found.not_forecast
@@ -95,5 +95,4 @@ def test_another_batch_is_another_curve() -> None:
     assert row_of(found, "ddp", 32).forecast is None
     weak = tuple(step(1.0, ranks, 16.0 * ranks) for ranks in (4, 8, 16))
     row = row_of(advise(ask(gpt(global_batch=512), A100, 32, measured=weak)), "ddp", 32)
-    assert row.forecast is not None
-    assert row.forecast.seconds == pytest.approx(1.0)
+    assert row.forecast == pytest.approx(1.0)

@@ -21,16 +21,9 @@ from hpc_train.lint.rules.torchrun import OPTIONS
     ("spelled", "name"),
     [
         ("nodes", "nodes"),
-        ("tasks-per-node", "ntasks-per-node"),
         ("tasks", "ntasks-per-node"),
-        ("cluster", "clusters"),
         ("job", "job-name"),
-        ("part", "partition"),
-        ("external", "external"),
         ("node", None),
-        ("gpu", None),
-        ("mem-per", None),
-        ("jobid", None),
         ("treewidth", None),
         ("", None),
     ],
@@ -46,11 +39,8 @@ def test_sbatch_accepts_a_name_an_alias_or_an_unambiguous_prefix(
     [
         ("treewidth", "treewidth"),
         ("pack-group", "het-group"),
-        ("pack", "het-group"),
         ("cpu_bind", "cpu-bind"),
         ("jobid", "jobid"),
-        ("job", None),
-        ("context", "context"),
     ],
 )
 def test_srun_has_options_of_its_own(spelled: str, name: str | None) -> None:
@@ -70,19 +60,12 @@ def test_an_ambiguous_prefix_names_what_it_may_mean_and_takes_its_value() -> Non
     ("option", "value", "nearest"),
     [
         ("mail-type", "FAILED", "FAIL"),
-        ("mail-type", "end,beginn", "BEGIN"),
         ("signal", "USR3@60", "USR2"),
-        ("begin", "tomorow", "tomorrow"),
         ("begin", "now+1hou", "hours"),
         ("gpu-bind", "single", "single:"),
-        ("distribution", "blok", "block"),
         ("distribution", "block:cyklic", "cyclic"),
-        ("hint", "nomultithreads", "nomultithread"),
         ("nodes", "two", ""),
         ("mem-bind", "locl", "local"),
-        ("cpu-freq", "performence-high", "Performance"),
-        ("profile", "tsk", "Task"),
-        ("gpu-freq", "hihg", "high"),
         ("propagate", "stack", "STACK"),
     ],
 )
@@ -96,11 +79,6 @@ def test_a_list_with_one_valid_part_is_no_refusal() -> None:
     wrong = refused_value("mail-type", "END,FAILED")
     assert wrong is not None
     assert (wrong.part, wrong.ignored) == ("FAILED", True)
-
-
-@pytest.mark.parametrize("value", ["<n>", "{{ n }}", "$N", "${N}", "__N__", "@NODES@", "9" * 600])
-def test_what_is_filled_in_later_is_unknown(value: str) -> None:
-    assert refused_value("nodes", value) is None
 
 
 def test_the_finding_says_what_is_allowed() -> None:
@@ -142,11 +120,6 @@ def test_nearest_word_of_srun(option: str, value: str, nearest: str) -> None:
 
 def test_a_site_may_have_other_types_of_mpi() -> None:
     assert refused_value("mpi", "own", srun_value_forms()) is None
-
-
-def test_srun_has_the_options_of_its_forms() -> None:
-    own = srun_value_forms().keys() - value_forms().keys()
-    assert own <= srun_grammar().long.keys()
 
 
 def test_each_option_of_the_installed_torchrun_is_known() -> None:

@@ -60,11 +60,6 @@ def test_the_advice_is_in_the_words_of_pbs() -> None:
     assert not any("SLURM" in one.advice or "srun" in one.advice for one in found.values())
 
 
-def test_the_advice_for_slurm_stays() -> None:
-    text = "#!/bin/bash\n#SBATCH --nodes=2\ntorchrun --nnodes 2 t.py\n"
-    assert "srun --ntasks-per-node=1" in by_id(text)["HT226"].advice
-
-
 def test_without_a_shell_the_words_are_those_of_pbs() -> None:
     found = by_id("#PBS -N a\npython /t.py\n")["HT001"]
     assert (found.severity, "login shell" in found.message) == ("warning", True)
@@ -115,10 +110,3 @@ def test_threads_of_a_worker_are_those_that_pbs_sets() -> None:
     message = "PBS sets OMP_NUM_THREADS to the cores of the chunk, for each worker"
     assert by_id(text)["HT229"].message == message
     assert "torchrun sets it to 1" in by_id(text.replace("#PBS", "#"))["HT229"].message
-
-
-def test_more_nodes_than_chunks() -> None:
-    text = "#PBS -l select=1:ncpus=32:ngpus=4\ntorchrun --nnodes 2 --nproc-per-node 4 /t.py\n"
-    found = by_id(text)["HT225"]
-    assert (found.line, found.message) == (2, "--nnodes 2, but 1 node")
-    assert "PBS_NODEFILE" in found.advice and "SLURM" not in found.advice

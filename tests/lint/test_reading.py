@@ -38,8 +38,8 @@ def test_any_text_can_be_checked_and_mended(pieces: list[str]) -> None:
     text = "".join(pieces)
     lines = text.count("\n") + 1
     assert all(1 <= finding.line <= lines for finding in lint_script(text))
-    mended = repair_script(text).text
-    assert repair_script(mended).text == mended
+    mended, _ = repair_script(text)
+    assert repair_script(mended)[0] == mended
 
 
 @pytest.mark.parametrize(

@@ -283,9 +283,7 @@ def refusals(option: Option, program: str, forms: Mapping[str, ValueForm]) -> It
         return
     gap = "=" if option.spelled.startswith("--") else " "
     does = f"ignores {wrong.part}" if wrong.ignored else f"refuses {wrong.part!r}"
-    # A word that lacks its list, `map_cpu:`, is the nearest to itself.
-    meant = "" if wrong.nearest == wrong.part else wrong.nearest
-    hint = f"; did you mean {meant}?" if meant else ""
+    hint = f"; did you mean {wrong.nearest}?" if wrong.nearest else ""
     yield RuleHit(
         option.line,
         f"{option.spelled}{gap}{value}: {program} {does}{hint}",

@@ -192,20 +192,12 @@ def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT007",
     "error",
-    "typographic dash or quote in a directive or the #! line",
+    "typographic dash or quote in a directive",
     why="Word processors and web pages replace -- by a dash and straight quotes by curved ones; "
-    "sbatch rejects the dash and parses the quotes as part of the value. The shell of the #! line "
-    "takes the dash for a file name, and the job fails at once.",
+    "sbatch rejects the dash and parses the quotes as part of the value.",
     advice="retype the line with hyphens and straight quotes",
 )
 def typographic(subject: Subject) -> Iterator[RuleHit]:
-    first = subject.script.lines[0]
-    wrong = _DASHES.search(first) if first.startswith("#!") else None
-    if wrong:
-        letters = re.match(r"\w+", first[wrong.end() :])
-        hyphens = "-" if letters and len(letters[0]) < 3 else "--"
-        edit = Edit(line=1, before=wrong[0], after=hyphens)
-        yield RuleHit(1, f"`{wrong[0]}` in the #! line is a dash, not a hyphen", edit=edit)
     for directive in subject.script.live_directives:
         text = directive.text.partition("#")[0]
         dash = _DASHES.search(text)

@@ -218,24 +218,6 @@ def memory_in_bytes(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(line, f"{name}={value} is {value} bytes")
 
 
-@rule(
-    "HT907",
-    "error",
-    "select together with totals",
-    why="A job requests chunks (`-l select=2:ncpus=8`) or totals (`-l ncpus=16`); qsub refuses "
-    'both: `"-lresource=" cannot be used with "select" or "place"`.',
-    advice="write the resources of a node after select=N, with colons",
-)
-def select_with_totals(subject: Subject) -> Iterator[RuleHit]:
-    request = subject.script.pbs
-    if request is None or request.resource("select") is None:
-        return
-    for name in ("nodes", "ncpus", "ngpus", "mpiprocs", "ompthreads", "mem"):
-        total = request.resource(name)
-        if total is not None:
-            yield RuleHit(total.line, f"-l select and -l {name}")
-
-
 _OPEN_MPI = re.compile(r"open-?mpi|ompi|hpcx|--?mca|--bind-to|--map-by|PBS_NODEFILE", re.IGNORECASE)
 _RELATIVE = re.compile(r"[^/$~ -][^ ]{0,999}\.(?:py|sh)|\.(?:py|sh)")
 _PROGRAMS = ("python", "bash", "sh", "torchrun", "accelerate", "./", "../", "/")

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from hpc_train.base.finding import Severity
 from hpc_train.base.slurm_options import gres
 from hpc_train.base.value import older
-from hpc_train.lint.directives import is_unknown
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import rank_launches, tasks_of
@@ -216,34 +215,6 @@ def exclusive_without_memory(subject: Subject) -> Iterator[RuleHit]:
     if asked.has("exclusive") and not asked.has(*_MEMORY):
         line = asked.line("exclusive")
         yield RuleHit(line, "--exclusive, but the memory is the partition's default")
-
-
-# The plural, a missing colon, and letters that are swapped.
-_ALMOST_GPU = re.compile(r"(?:gres:)?(?:gpus:|gpus?=?(?=\d)|(?:gup|pgu|gpuu|ggpu|gppu):)(\w.*)")
-
-
-@rule(
-    "HT118",
-    "warning",
-    "generic resource with almost the name gpu",
-    why="--gres takes NAME:NUMBER with the exact name of a resource. sbatch refuses gpus:4, gpu=4 "
-    "and gpu4 (Invalid generic resource), unless the site has a resource of this name.",
-    advice="write --gres=gpu:N",
-)
-def almost_gpu(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    options = [option for one in script.live_directives for option in one.options]
-    options += [option for launch in script.launches for option in launch.options]
-    for option in (one for one in options if one.name == "gres"):
-        for request in (option.value or "").split(","):
-            match = _ALMOST_GPU.fullmatch(request)
-            if match and not is_unknown(request):
-                meant = f"gpu:{match[1]}"
-                yield RuleHit(
-                    option.line,
-                    f"--gres={option.value}: did you mean {meant}?",
-                    advice=f"write {meant} instead of {request}",
-                )
 
 
 # No process that loads torch fits into less.

@@ -183,26 +183,15 @@ def unknown_variable(subject: Subject) -> Iterator[RuleHit]:
 
 
 def _meant(name: str) -> str:
-    """Return the variable whose name differs by `_`, `NUM_` for `N`, or one letter; or nothing.
+    """Return the variable whose name differs by `_`, `NUM_` for `N`, or a letter; or nothing.
 
-    A site may set any other name, such as SLURM_TMPDIR.
+    A site may set any other name, such as SLURM_TMPDIR; CPUS for GPUS is another variable.
     """
     names = slurm_variables().names
     flat, *others = (one.replace("_NUM_", "_N").replace("_", "") for one in (name, *names))
-    known = dict(zip(others, names, strict=True))
-    if flat in known:
-        return known[flat]
-    return next((known[one] for one in known if _one_letter(flat, one)), "")
-
-
-def _one_letter(one: str, other: str) -> bool:
-    """Whether two texts differ by a letter; a C for a G is another variable."""
-    short, long = sorted((one, other), key=len)
-    pairs = enumerate(zip(short, long, strict=False))
-    same = next((index for index, (a, b) in pairs if a != b), len(short))
-    if len(short) == len(long):
-        return short[same + 1 :] == long[same + 1 :] and {short[same], long[same]} != {"C", "G"}
-    return len(short) + 1 == len(long) and short[same:] == long[same + 1 :]
+    near = difflib.get_close_matches(flat, others, n=1, cutoff=0.94)
+    meant = names[others.index(near[0])] if near else ""
+    return meant if ("GPU" in meant) == ("GPU" in name) else ""
 
 
 @rule(
