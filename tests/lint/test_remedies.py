@@ -16,8 +16,8 @@ AGENT = "srun bash -c 'torchrun --nproc-per-node=4 t.py'"
         ("HT015", "#SBATCH -n=4", "write -n 4, -n4 or --ntasks=4"),
         ("HT015", "#SBATCH -J='a b'", "write -J 'a b', -J'a b' or --job-name='a b'"),
         ("HT015", "#SBATCH -c=", "write -c VALUE, -cVALUE or --cpus-per-task=VALUE"),
-        ("HT021", "#SBATCH --oversubscribe=yes", "write --oversubscribe"),
-        ("HT021", "#SBATCH --nodes", "write --nodes=VALUE"),
+        ("HT020", "#SBATCH --oversubscribe=yes", "write --oversubscribe"),
+        ("HT020", "#SBATCH --nodes", "write --nodes=VALUE"),
         (
             "HT221",
             f"#SBATCH --gpus-per-task=4 --cpus-per-gpu=8\n{AGENT}",

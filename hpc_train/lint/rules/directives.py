@@ -213,29 +213,6 @@ def given_twice(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT017",
-    "error",
-    "time that sbatch cannot parse",
-    why="sbatch accepts minutes, minutes:seconds, hours:minutes:seconds and days-hours[:…]; it "
-    "refuses 4h or 1h30m.",
-    advice="write hours:minutes:seconds, e.g. --time=04:00:00",
-)
-def unreadable_time(subject: Subject) -> Iterator[RuleHit]:
-    for option in _options(subject):
-        yield from unreadable_times(option, "sbatch")
-
-
-def unreadable_times(option: Option, program: str) -> Iterator[RuleHit]:
-    """Yield the hit of a time that the program cannot parse."""
-    value = option.value or ""
-    time = value.lstrip("=")
-    if option.name not in ("time", "time-min") or not value or is_unknown(value):
-        return
-    if slurm_seconds(time) is None and time.upper() not in ("INFINITE", "UNLIMITED", "-1"):
-        yield RuleHit(option.line, f"{program} cannot parse {value!r} as a time")
-
-
-@rule(
     "HT018",
     "info",
     "time in minutes",
@@ -250,73 +227,56 @@ def time_in_minutes(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(option.line, f"{match[0]} is {int(match[1])} minutes")
 
 
-def _readable_options(subject: Subject) -> Iterator[Option]:
-    """Yield the known options of directives that sbatch reads and can split."""
-    for directive in subject.script.live_directives:
-        # Another rule reports whitespace beside a `=`, which cuts a value off.
-        if not directive.unclosed and not _AROUND_EQUALS.search(directive.text):
-            yield from (option for option in directive.options if option.known)
-
-
 @rule(
     "HT020",
     "error",
-    "value that sbatch refuses",
+    "value that sbatch refuses, or an option without its value",
     why="sbatch checks these values when it reads them and refuses the job; it silently ignores "
-    "an unknown word in a list of mail types.",
+    "an unknown word in a list of mail types. A time is minutes, minutes:seconds, "
+    "hours:minutes:seconds or days-hours[:…], not 4h or 1h30m.",
     advice="write one of the allowed values; `man sbatch` explains them",
 )
 def refused(subject: Subject) -> Iterator[RuleHit]:
-    for option in _readable_options(subject):
-        yield from refusals(option, "sbatch", value_forms())
+    for directive in subject.script.live_directives:
+        # Another rule reports whitespace beside a `=`, which cuts a value off.
+        if not directive.unclosed and not _AROUND_EQUALS.search(directive.text):
+            for option in (one for one in directive.options if one.known):
+                yield from refusals(option, "sbatch", sbatch_grammar(), value_forms())
 
 
-def refusals(option: Option, program: str, forms: Mapping[str, ValueForm]) -> Iterator[RuleHit]:
-    """Yield the hit of an option whose value `program` refuses or ignores."""
-    value = option.value
+def refusals(
+    option: Option, program: str, grammar: Grammar, forms: Mapping[str, ValueForm]
+) -> Iterator[RuleHit]:
+    """Yield the hit of an option without its value, or with one that `program` does not take."""
+    value, spelled, line = option.value, option.spelled, option.line
+    kind, long = grammar.long.get(option.name), spelled.startswith("--")
+    if kind == "=" and value is None:
+        yield RuleHit(line, f"{spelled} needs a value", advice=f"write --{option.name}=VALUE")
+    # Options of a plug-in may change.
+    plugin = re.match(r"(no-)?container-", option.name)
+    if kind == "" and value is not None and long and not plugin:
+        message = f"{spelled} takes no value: {program} refuses {value!r}"
+        yield RuleHit(line, message, advice=f"write --{option.name}")
     if value is None or (value == "" and option.name not in forms):
         return
-    if not option.spelled.startswith("--") and value.startswith("="):
-        return
+    if option.name in ("time", "time-min") and not is_unknown(value):
+        time = value.lstrip("=")
+        if slurm_seconds(time) is None and time.upper() not in ("INFINITE", "UNLIMITED", "-1"):
+            message = f"{program} cannot parse {value!r} as a time"
+            advice = "write hours:minutes:seconds, e.g. --time=04:00:00"
+            yield RuleHit(line, message, advice=advice)
     wrong = refused_value(option.name, value, forms)
-    if wrong is None:
+    # Another rule reports the = behind a letter.
+    if wrong is None or (not long and value.startswith("=")):
         return
-    gap = "=" if option.spelled.startswith("--") else " "
     does = f"ignores {wrong.part}" if wrong.ignored else f"refuses {wrong.part!r}"
     hint = f"; did you mean {wrong.nearest}?" if wrong.nearest else ""
     yield RuleHit(
-        option.line,
-        f"{option.spelled}{gap}{value}: {program} {does}{hint}",
+        line,
+        f"{spelled}{'=' if long else ' '}{value}: {program} {does}{hint}",
         advice=f"allowed: {wrong.allowed}",
         severity="warning" if wrong.ignored else None,
     )
-
-
-@rule(
-    "HT021",
-    "error",
-    "option without its value, or with one that it does not take",
-    why="sbatch refuses a job if an option has no value although it needs one, or has one although "
-    "it takes none.",
-    advice="write --option=value, or the bare option; `sbatch --help` lists both kinds",
-)
-def missing_value(subject: Subject) -> Iterator[RuleHit]:
-    for option in _readable_options(subject):
-        yield from missing_or_extra(option, "sbatch", sbatch_grammar())
-
-
-def missing_or_extra(option: Option, program: str, grammar: Grammar) -> Iterator[RuleHit]:
-    """Yield the hit of an option without its value, or with one that it does not take."""
-    kind = grammar.long.get(option.name)
-    if kind == "=" and option.value is None:
-        yield RuleHit(
-            option.line, f"{option.spelled} needs a value", advice=f"write --{option.name}=VALUE"
-        )
-    elif kind == "" and option.value is not None and option.spelled.startswith("--"):
-        # Options of a plug-in may change.
-        if not re.match(r"(no-)?container-", option.name):
-            message = f"{option.spelled} takes no value: {program} refuses {option.value!r}"
-            yield RuleHit(option.line, message, advice=f"write --{option.name}")
 
 
 @rule(

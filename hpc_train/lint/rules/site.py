@@ -213,35 +213,6 @@ def _launchers(launch: LaunchCommand, site: SiteProfile) -> tuple[str, ...]:
 
 
 @rule(
-    "HT704",
-    "warning",
-    "no account",
-    why="The site refuses jobs without an account, unless SBATCH_ACCOUNT is set at submission.",
-    advice="add #SBATCH --account=NAME",
-)
-@_at_slurm
-def no_account(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
-    required = site.account.required or "account" in site.required
-    if required and not asked.has("account"):
-        yield RuleHit(1, f"{site.name} requires an account")
-
-
-@rule(
-    "HT705",
-    "error",
-    "memory where the site forbids it",
-    why="The site allocates memory with the nodes, GPUs or cores, and refuses jobs that request "
-    "it.",
-    advice="leave the option out",
-)
-@_at_slurm
-def memory_forbidden(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
-    for name in ("mem", "mem-per-cpu", "mem-per-gpu"):
-        if site.mem_request == "forbidden" and asked.has(name):
-            yield RuleHit(asked.line(name), f"{site.name} forbids --{name}")
-
-
-@rule(
     "HT706",
     "warning",
     "GPUs requested with another option than the site's",
@@ -266,7 +237,8 @@ def other_gpu_request(site: SiteProfile, asked: RequestedResources) -> Iterator[
     "HT707",
     "error",
     "option that the site requires is missing",
-    why="The site refuses jobs without this option, regardless of Slurm's own default.",
+    why="The site refuses jobs without this option, regardless of Slurm's own default. An account "
+    "is a warning, as many set SBATCH_ACCOUNT in their shell.",
     advice="add the option, or set its variable SBATCH_… at submission",
 )
 @_at_slurm
@@ -277,6 +249,9 @@ def required_option(site: SiteProfile, asked: RequestedResources) -> Iterator[Ru
     for key, names in wanted.items():
         if not asked.has(*names):
             yield RuleHit(1, f"{site.name} requires --{key}")
+    account = site.account.required or "account" in site.required
+    if account and not asked.has("account"):
+        yield RuleHit(1, f"{site.name} requires --account", severity="warning")
 
 
 @rule(
@@ -290,9 +265,9 @@ def required_option(site: SiteProfile, asked: RequestedResources) -> Iterator[Ru
 @_at_slurm
 def forbidden_option(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
     reasons = {name.lstrip("-"): why for name, why in site.forbidden.items()}
-    if site.cpu_request == "forbidden":
-        why = "cores come with the nodes or GPUs"
-        reasons = {"cpus-per-task": why, "cpus-per-gpu": why, **reasons}
+    names = ["cpus-per-task", "cpus-per-gpu"] * (site.cpu_request == "forbidden")
+    names += ["mem", "mem-per-cpu", "mem-per-gpu"] * (site.mem_request == "forbidden")
+    reasons = dict.fromkeys(names, "they come with the nodes, GPUs or cores") | reasons
     for name, why in reasons.items():
         if asked.has(name):
             yield RuleHit(asked.line(name), f"{site.name} refuses --{name}: {why}")
@@ -384,23 +359,6 @@ def _word(name: str, request: PbsRequest) -> str:
 
 
 @rule(
-    "HT926",
-    "error",
-    "no queue",
-    why="The site has no queue for jobs without -q, so that qsub refuses them.",
-    advice="add #PBS -q with a queue of the site",
-)
-@_at_pbs
-def no_queue(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
-    if request.directives.last("q"):
-        return
-    if site.partition_choice == "job" or "partition" in site.required:
-        names = ", ".join(sorted(known_partitions(site)))
-        advice = f"known: {names}" if names else None
-        yield RuleHit(1, f"{site.name} requires a queue: -q", advice=advice)
-
-
-@rule(
     "HT927",
     "error",
     "script of another scheduler than the site's",
@@ -444,12 +402,17 @@ def no_project(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Itera
 @rule(
     "HT924",
     "error",
-    "resource that the site requires is missing",
+    "queue or resource that the site requires is missing",
     why="The site refuses jobs without it, or gives them a small default.",
-    advice="add the resource",
+    advice="add it",
 )
 @_at_pbs
 def required_resource(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
+    chosen = site.partition_choice == "job" or "partition" in site.required
+    if chosen and not request.directives.last("q"):
+        names = ", ".join(sorted(known_partitions(site)))
+        advice = f"known: {names}" if names else None
+        yield RuleHit(1, f"{site.name} requires a queue: -q", advice=advice)
     if "time" in site.required and request.resource("walltime") is None:
         yield RuleHit(1, f"{site.name} requires -l walltime")
     chunks = any("mem" in chunk.resources for chunk in request.chunks)

@@ -14,10 +14,8 @@ from hpc_train.lint.directives import Option, gpu_count, is_unknown, srun_value_
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.directives import (
-    missing_or_extra,
     refusals,
     unknown_names,
-    unreadable_times,
 )
 from hpc_train.lint.script import (
     JobScript,
@@ -230,9 +228,7 @@ def refused(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         # An empty value may be a placeholder, --nodes=<n>, that the shell takes for a redirection.
         if option.known and option.value != "":
-            yield from missing_or_extra(option, "srun", srun_grammar())
-            yield from refusals(option, "srun", srun_value_forms())
-            yield from unreadable_times(option, "srun")
+            yield from refusals(option, "srun", srun_grammar(), srun_value_forms())
 
 
 @rule(
