@@ -10,18 +10,9 @@ import msgspec
 
 from hpc_train.base.errors import SpecError
 from hpc_train.base.value import Sourced, Value
+from hpc_train.jobs import strategies
 from hpc_train.jobs.job import JobSpec, SourcedJob
 from hpc_train.jobs.operations import dtype_of, number_of
-from hpc_train.jobs.strategies import (
-    CHECKPOINTING,
-    GPT_SHAPES,
-    MODELS,
-    OPTIMIZERS,
-    PRECISIONS,
-    GptShape,
-    ModelName,
-    PrecisionName,
-)
 
 RESNET50_PARAMETERS = 25_557_032
 # 4.09 billion multiplications and additions forward, for an image of 224 x 224; twice that back.
@@ -40,7 +31,7 @@ class ProgramSize(Value, frozen=True, kw_only=True):
     """
 
     name: str
-    model: ModelName | None = None
+    model: strategies.ModelName | None = None
     parameters: int | None = None
     trained_parameters: int | None = None
     parameter_bytes: float | None = None
@@ -53,18 +44,18 @@ class ProgramSize(Value, frozen=True, kw_only=True):
     batch: int | None = None
     steps: int | None = None
     accumulate: int | None = None
-    precision: PrecisionName = "fp32"
+    precision: strategies.PrecisionName = "fp32"
     optimizer: str = "adamw"
     checkpointing: str = "none"
     sources: dict[str, str] = {}
 
     @property
-    def shape(self) -> GptShape | None:
+    def shape(self) -> strategies.GptShape | None:
         """The shape of a GPT of the reference trainer."""
-        return GPT_SHAPES.get(self.model or "")
+        return strategies.GPT_SHAPES.get(self.model or "")
 
 
-def gpt_parameters(shape: GptShape) -> int:
+def gpt_parameters(shape: strategies.GptShape) -> int:
     """Return the number of parameters of a GPT whose logits have weights of their own."""
     width = shape.width
     tables = (2 * shape.vocabulary + shape.context) * width
@@ -76,7 +67,7 @@ def block_parameters(width: int) -> int:
     return 12 * width**2 + 13 * width
 
 
-def gpt_flops(shape: GptShape) -> float:
+def gpt_flops(shape: strategies.GptShape) -> float:
     """Return the operations of a sample in a step: 6 N + 12 L T d for each of its T tokens.
 
     N are the parameters of matrix products, so without the table of tokens (Chowdhery et al., PaLM,
@@ -114,10 +105,10 @@ CONDITIONS = (
     "checkpointing",
 )
 _WORDS = {
-    "model": MODELS,
-    "precision": PRECISIONS,
-    "optimizer": OPTIMIZERS,
-    "checkpointing": CHECKPOINTING,
+    "model": strategies.MODELS,
+    "precision": strategies.PRECISIONS,
+    "optimizer": strategies.OPTIMIZERS,
+    "checkpointing": strategies.CHECKPOINTING,
 }
 
 
@@ -230,7 +221,7 @@ def _of_trainer(job: SourcedJob) -> dict[str, tuple[Any, str]]:
 
 
 def _of_model(model: str) -> dict[str, tuple[Any, str]]:
-    shape = GPT_SHAPES.get(model)
+    shape = strategies.GPT_SHAPES.get(model)
     if shape is not None:
         where = f"its shape: {shape.blocks} blocks, width {shape.width}"
         return {

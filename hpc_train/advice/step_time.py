@@ -6,13 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hpc_train.advice.advice import (
-    DATA_PARALLEL,
-    AdviceRow,
-    MeasuredStep,
-    Question,
-    Range,
-)
+from hpc_train.advice.advice import DATA_PARALLEL, AdviceRow, MeasuredStep, Question, Range
 from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize
 from hpc_train.jobs.operations import dtype_of

@@ -19,14 +19,7 @@ from hpc_train.base.finding import LintFinding
 from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import list_files, nearest_file
 from hpc_train.lint.lint_script import lint_script, repair_script, suppressions
-from hpc_train.lint.rule import (
-    NCCL,
-    SLURM,
-    LintContext,
-    LintFabric,
-    LintRule,
-    parse_version,
-)
+from hpc_train.lint.rule import NCCL, SLURM, LintContext, LintFabric, LintRule, parse_version
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.rules.slurm_answer import without_repetition
 from hpc_train.lint.script import read_script
@@ -38,16 +31,7 @@ from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.default_site import choose_site, load_choice
 from hpc_train.sites.profile import SiteProfile
-from hpc_train.slurm.live_cluster import (
-    Association,
-    SlurmAnswer,
-    SlurmFacts,
-    associations,
-    nodes,
-    partitions,
-    settings,
-    word,
-)
+from hpc_train.slurm import live_cluster
 from hpc_train.slurm.sbatch import answer_of, ask_sbatch
 from hpc_train.slurm.slurm_commands import call_slurm, notices
 from hpc_train.submissions.submit import cluster_of
@@ -76,7 +60,7 @@ class Linter(Value, frozen=True, kw_only=True):
     site: str | None = None
     fix: bool = False
     ask: bool = False
-    silent: dict[SlurmEndpoint, SlurmAnswer] = {}
+    silent: dict[SlurmEndpoint, live_cluster.SlurmAnswer] = {}
 
 
 class Checked(Value, frozen=True, kw_only=True):
@@ -240,11 +224,11 @@ _ASSOCIATIONS = "format=Cluster,Account,Partition,QOS,DefaultQOS,MaxSubmit"
 
 def _ask(
     text: str, linter: Linter, site: SiteProfile | None, name: str, subject: str
-) -> SlurmAnswer:
+) -> live_cluster.SlurmAnswer:
     """Return the answer of Slurm about a script; `name` is that of its file."""
     if site is not None and not find_batch_system(site.scheduler).steps:
         words = f"the scheduler of {site.name} is {site.scheduler}, not Slurm"
-        return SlurmAnswer(outcome="unanswered", words=words, subject=subject)
+        return live_cluster.SlurmAnswer(outcome="unanswered", words=words, subject=subject)
     cluster = cluster_of(site) if site else SlurmEndpoint()
     if cluster in linter.silent:
         return replace(linter.silent[cluster], subject=subject)
@@ -259,27 +243,29 @@ def _ask(
     if answer.outcome == "unanswered":
         linter.silent[cluster] = answer
     about = set(answer.refusal.options) if answer.refusal and "clusters" not in options else set()
-    facts = _resources(cluster) if about else SlurmFacts()
+    facts = _resources(cluster) if about else live_cluster.SlurmFacts()
     if about & {"account", "qos"}:
         facts = replace(facts, associations=_accounts(cluster))
     return replace(answer, subject=subject, notices=notices(os.environ, options), facts=facts)
 
 
 @cache
-def _resources(cluster: SlurmEndpoint) -> SlurmFacts:
+def _resources(cluster: SlurmEndpoint) -> live_cluster.SlurmFacts:
     """Return the partitions and nodes of a cluster, which a refusal may be about."""
-    return SlurmFacts(
-        partitions=partitions(_output(cluster, "scontrol", "show", "partition", "--oneliner")),
-        nodes=nodes(_output(cluster, "scontrol", "show", "node", "--oneliner")),
+    return live_cluster.SlurmFacts(
+        partitions=live_cluster.partitions(
+            _output(cluster, "scontrol", "show", "partition", "--oneliner")
+        ),
+        nodes=live_cluster.nodes(_output(cluster, "scontrol", "show", "node", "--oneliner")),
     )
 
 
 @cache
-def _accounts(cluster: SlurmEndpoint) -> tuple[Association, ...]:
-    config = settings(_output(cluster, "scontrol", "show", "config"))
+def _accounts(cluster: SlurmEndpoint) -> tuple[live_cluster.Association, ...]:
+    config = live_cluster.settings(_output(cluster, "scontrol", "show", "config"))
     user = f"user={getpass.getuser()}"
     text = _output(cluster, "sacctmgr", "-P", "show", "assoc", user, _ASSOCIATIONS)
-    return associations(text, word(config, "ClusterName"))
+    return live_cluster.associations(text, live_cluster.word(config, "ClusterName"))
 
 
 def _output(cluster: SlurmEndpoint, *argv: str) -> str:

@@ -9,13 +9,7 @@ from hpc_train.base.slurm_options import refusal_of
 from hpc_train.lint.lint_script import chosen_rules, lint_script
 from hpc_train.lint.rule import LintContext
 from hpc_train.lint.rules.slurm_answer import without_repetition
-from hpc_train.slurm.live_cluster import (
-    Association,
-    SlurmAnswer,
-    SlurmFacts,
-    nodes,
-    partitions,
-)
+from hpc_train.slurm.live_cluster import Association, SlurmAnswer, SlurmFacts, nodes, partitions
 from tests.cases import cases
 
 NODE = "Arch=x86_64 CPUTot=8 RealMemory=4000 Gres=gpu:a100:4 Partitions=gpu,long"

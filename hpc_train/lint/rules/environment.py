@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from itertools import takewhile
 
-from hpc_train.base.finding import Severity
 from hpc_train.base.shell import Word, depends
 from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
 from hpc_train.lint.launches import Assignment, flatten
@@ -211,9 +210,8 @@ def container_without_gpus(subject: Subject) -> Iterator[RuleHit]:
                 runscript = rest[0].text == "run" and len(rest) == 2 and rest[1].text[0] != "$"
                 if runscript or _trains(rest):
                     sure = not runscript and _NVIDIA.search(script.text)
-                    severity: Severity = "warning" if sure else "info"
                     message = f"{name} {words[index + 1].text} without --nv in a job with GPUs"
-                    yield RuleHit(word.line, message, severity=severity)
+                    yield RuleHit(word.line, message, severity="warning" if sure else "info")
                 break
 
 
@@ -285,6 +283,5 @@ def bare_activation(subject: Subject) -> Iterator[RuleHit]:
             return
         elif command.program in _CONDA and texts[1:2] == ["activate"]:
             message = f"{command.program} activate is not defined here{start_up}"
-            severity: Severity | None = "info" if start_up else None
-            yield RuleHit(command.line, message, severity=severity)
+            yield RuleHit(command.line, message, severity="info" if start_up else None)
             return

@@ -6,7 +6,6 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from hpc_train.base.finding import Severity
 from hpc_train.lint.directives import MARKER, is_template_line
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.script import JobScript
@@ -115,8 +114,7 @@ def like_marker(subject: Subject, marker: str, program: str) -> Iterator[RuleHit
             message = f"an indented {marker} is a comment to {program}"
         # Beside proper directives, a gap may disable the line on purpose.
         disabled = gap and (script.directives if marker == MARKER else script.pbs)
-        severity: Severity | None = "info" if disabled else None
-        yield RuleHit(number, message, edit=edit, severity=severity)
+        yield RuleHit(number, message, edit=edit, severity="info" if disabled else None)
 
 
 _OTHERS = (

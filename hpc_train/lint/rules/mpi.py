@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
-from hpc_train.base.finding import Severity
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.header import other_system
@@ -70,8 +69,11 @@ def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
             for before, text in pairwise(["", *texts])
         )
         if not any(text.startswith(_BINDING) for text in texts) and not hidden:
-            severity: Severity | None = None if _is_open_mpi(subject) else "info"
-            yield RuleHit(launch.line, "neither --map-by nor --bind-to", severity=severity)
+            yield RuleHit(
+                launch.line,
+                "neither --map-by nor --bind-to",
+                severity=None if _is_open_mpi(subject) else "info",
+            )
 
 
 @rule(
@@ -89,8 +91,9 @@ def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
         if wanted and slots and wanted > slots and not _placed(texts):
             message = f"-np {wanted}, but the job has {slots} task{'s' * (slots > 1)}"
             # Another MPI starts them, and they share the cores.
-            severity: Severity | None = None if _is_open_mpi(subject) else "warning"
-            yield RuleHit(launch.line, message, severity=severity)
+            yield RuleHit(
+                launch.line, message, severity=None if _is_open_mpi(subject) else "warning"
+            )
 
 
 @rule(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.base.finding import Severity
 from hpc_train.base.value import older
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.site import queue_of
@@ -92,8 +91,11 @@ def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
                 and fabric is None
                 and not script.sets("NCCL_IB_HCA")
             )
-            severity: Severity | None = "info" if unsure else None
-            yield RuleHit(found.line, f"{found.name}=1 is a debug setting", severity=severity)
+            yield RuleHit(
+                found.line,
+                f"{found.name}=1 is a debug setting",
+                severity="info" if unsure else None,
+            )
     for found in subject.script.exported_values("NCCL_NET"):
         if found.value.lower() == "socket" and subject.context.fabric != "ethernet":
             if subject.script.asked.nodes != 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.base.finding import Severity
 from hpc_train.base.slurm_options import gres
 from hpc_train.base.value import older
 from hpc_train.lint.launches import LaunchCommand
@@ -128,8 +127,7 @@ def fewer_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
             devices = re.search(r"--(?:trainer\.)?devices[= ](\d{1,3})\b", " ".join(launch.texts))
             # Below srun, Lightning starts no ranks itself.
             waits = _LIGHTNING.search(subject.script.text) and devices and int(devices[1]) > tasks
-            severity: Severity | None = "warning" if waits else None
-            yield RuleHit(launch.line, message, severity=severity)
+            yield RuleHit(launch.line, message, severity="warning" if waits else None)
 
 
 _LIGHTNING = re.compile(r"--trainer\.(?:devices|num_nodes)|lightning", re.IGNORECASE)

@@ -6,17 +6,13 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hpc_train.base.finding import Severity
 from hpc_train.base.shell import Command, Word
 from hpc_train.base.slurm_options import gres, srun_grammar
 from hpc_train.base.units import slurm_seconds
 from hpc_train.lint.directives import Option, gpu_count, is_unknown, srun_value_forms, with_plugins
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.directives import (
-    refusals,
-    unknown_names,
-)
+from hpc_train.lint.rules.directives import refusals, unknown_names
 from hpc_train.lint.script import (
     JobScript,
     nodes_of,
@@ -275,8 +271,7 @@ def no_kill_on_bad_exit(subject: Subject) -> Iterator[RuleHit]:
         if starts_several(launch, script):
             seconds = slurm_seconds(script.asked.value("time") or "")
             hangs = _trains(launch, script) and not 0 < (seconds or 0) < _SHORT_S
-            severity: Severity | None = None if hangs else "info"
-            yield RuleHit(launch.line, "no --kill-on-bad-exit", severity=severity)
+            yield RuleHit(launch.line, "no --kill-on-bad-exit", severity=None if hangs else "info")
 
 
 def _trains(launch: LaunchCommand, script: JobScript) -> bool:

@@ -6,7 +6,6 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from hpc_train.base.finding import Severity
 from hpc_train.base.shell import repeats
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
@@ -169,8 +168,7 @@ def first_node_only(subject: Subject) -> Iterator[RuleHit]:
         elif not quiet and launch is alone[-1] and not _drives(launch):
             waits = launch.starter == "python" and script.sets("MASTER_ADDR", "WORLD_SIZE")
             message = f"{launch.starter} runs on the first of {nodes} nodes only"
-            severity: Severity = "error" if waits else "warning"
-            yield RuleHit(launch.line, message, severity=severity)
+            yield RuleHit(launch.line, message, severity="error" if waits else "warning")
 
 
 _COUNTS = {"torchrun": "nnodes", "accelerate": "num-machines"}
