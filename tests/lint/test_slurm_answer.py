@@ -89,6 +89,12 @@ def test_a_node_that_is_down_offers_nothing() -> None:
     assert (found.line, "at most 4000M" in found.advice) == (3, True)
 
 
+def test_nodes_without_features_are_the_reason() -> None:
+    facts = SlurmFacts(partitions=PARTITIONS, nodes=nodes(f"NodeName=n1 State=IDLE {NODE}\n"))
+    found = finding("-N 1; -C fast", refused("Invalid feature specification", facts))
+    assert (found.line, "the nodes of gpu have no features" in found.advice) == (3, True)
+
+
 def test_the_components_of_a_heterogeneous_job_are_all_named() -> None:
     script = "-N 1; hetjob; -N 9"
     found = finding(script, refused(NODE_COUNT))

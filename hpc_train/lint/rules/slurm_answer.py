@@ -117,6 +117,8 @@ def _limit(option: str, asked: RequestedResources, facts: SlurmFacts) -> Limit |
         "nodelist": ("nodes", [node.name for node in facts.nodes]),
     }
     found = _limit_of_names(*names[option], value) if option in names else None
+    if option == "constraint" and nodes and not features:
+        found = Limit(f"{of_nodes} no features", exceeded=True)
     states = [f"{p.name} is {p.state}" for p in partitions if p.state not in ("", "UP")]
     if option == "partition" and states and not (found and found.exceeded):
         return Limit(", ".join(states), exceeded=True)
