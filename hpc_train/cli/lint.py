@@ -156,7 +156,9 @@ def _print_sarif(checked: dict[Path, Checked]) -> None:
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": quote(path.as_posix())},
+                        "artifactLocation": {
+                            "uri": path.as_uri() if path.is_absolute() else quote(path.as_posix())
+                        },
                         "region": {"startLine": finding.line},
                     }
                 }
