@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import datetime
 import pkgutil
 import re
@@ -158,3 +159,22 @@ def test_the_code_that_a_page_names_exists(page: str) -> None:
             pkgutil.resolve_name(f"hpc_train.{name}")
     files = re.findall(r"`((?:hpc_train|tests|templates|docs)/[\w./-]+\w)`", text)
     assert [file for file in files if "NAME" not in file and not (ROOT / file).exists()] == []
+
+
+def test_messages_use_the_words_that_contributors_agreed_on() -> None:
+    rows = (ROOT / "CONTRIBUTING.md").read_text().partition("## Words")[2].split("\n## ")[0]
+    words = [w for row in re.findall(r"^\| ([^|]+) \|", rows, re.M) for w in row.split(", ")][1:]
+    avoided = re.compile(rf"\b(?:{'|'.join(map(re.escape, words))})(?!\w)", re.IGNORECASE)
+    found = []
+    for path in (ROOT / "hpc_train").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        statements = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+        found += [
+            f"{path}:{one.lineno}: {one.value}"
+            for one in ast.walk(tree)
+            if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            if " " in one.value and id(one) not in statements and avoided.search(one.value)
+        ]
+    # What qsub says, in its own words.
+    assert [one for one in found if "Illegal attribute" not in one] == []
+    assert len(words) > 20 and avoided.search("thus")
