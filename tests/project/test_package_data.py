@@ -48,7 +48,9 @@ def test_each_file_is_read() -> None:
     # The program of hosts is read by tests/hosts/test_transport.py.
     tables = {path.name for path in FOLDER.glob("*.yaml")}
     assert tables == set(READ)
-    assert {path.name for path in FOLDER.iterdir()} == {*READ, "on_host.sh", "in_job", "signatures"}
+    assert {path.name for path in FOLDER.iterdir()} == {
+        *READ, "on_host.sh", "in_job", "schemas", "signatures",
+    }  # fmt: skip
     for name, read in READ.items():
         assert read(), name
 
