@@ -85,7 +85,7 @@ def test_the_environment_is_that_of_a_submission(
     removed = {"SBATCH_PARTITION", "SLURM_JOB_ID", "SLURM_CPU_BIND", "RANK"}
     assert not removed & environment.keys()
     said = {(one.line, one.severity) for one in found if one.id == "HT804"}
-    assert said == {(1, "info"), (3, "warning")}
+    assert said == {(1, "info")}
 
 
 def test_slurm_that_does_not_answer_is_asked_once(slurm: FakeSlurm) -> None:
