@@ -26,12 +26,12 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.compare import ComparedReport, compare as compare_sides
 from hpc_train.reports.gates import open_checks, without_result
-from hpc_train.reports.read_report_options import target_of
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs, sizes_in_order
 from hpc_train.reports.write_report import (
     check_format,
     default_options,
     render_report,
+    target_of,
     write_report,
 )
 from hpc_train.scaling.report_options import ReportOptions

@@ -187,8 +187,7 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
 
     from hpc_train.jobs.log_selection import Search
     from hpc_train.reports.collect import with_patterns
-    from hpc_train.reports.read_report_options import exclusions
-    from hpc_train.reports.report_inputs import sizes_in_order
+    from hpc_train.reports.report_inputs import exclusions, sizes_in_order
 
     search = Search(
         root=results,
@@ -207,8 +206,7 @@ def _report_options(
     output: Path | None, form: str | None, search: Search, options: Mapping[str, Any]
 ) -> ReportOptions:
 
-    from hpc_train.reports.read_report_options import paper_of, target_of
-    from hpc_train.reports.write_report import default_options
+    from hpc_train.reports.write_report import default_options, paper_of, target_of
     from hpc_train.scaling.report_options import SCREEN
 
     names = ("wide", "allow_mixed", "forecast", "against")

@@ -17,7 +17,6 @@ import msgspec
 
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import RATE_RECORDS, UNITS
-from hpc_train.foreign.csv_table import ResultTable
 from hpc_train.foreign.header import (
     PREFIXED,
     RESULT_COLUMNS,
@@ -25,7 +24,7 @@ from hpc_train.foreign.header import (
     TableColumn,
     columns,
 )
-from hpc_train.foreign.table_file import sheet_of
+from hpc_train.foreign.table_file import ResultTable, sheet_of
 from hpc_train.jobs.study import Scaling, Warmup
 from hpc_train.logs.record import (
     BATCH,

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpc_train.reports.figures import draw_all
-from hpc_train.reports.figures.canvas import Canvas, draw_title, log_axis, opened, plain_axis
-from hpc_train.reports.figures.plot_data import COLOURS, DASHES, MARKERS
-from hpc_train.reports.points_table import runs_table
+from hpc_train.reports.figures.canvas import (
+    COLOURS,
+    DASHES,
+    MARKERS,
+    Canvas,
+    draw_title,
+    log_axis,
+    opened,
+    plain_axis,
+)
 from hpc_train.reports.report import OK, Column, Report, ReportTable, Shown, table_of
+from hpc_train.reports.tables import runs_table
 from hpc_train.reports.words import ABSENT, UNKNOWN, one_line, place, plain_rows
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.largest_message_bandwidth import BandwidthTable

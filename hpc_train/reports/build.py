@@ -83,7 +83,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     if not options.figures or not points["n_ok"].any():
         return report
     from hpc_train.reports.figures import FIGURES, MAIN, figures
-    from hpc_train.reports.figures.plot_data import Measured
+    from hpc_train.reports.figures.canvas import Measured
     from hpc_train.scaling.measurements import node_frame
 
     names = (MAIN,) if options.main_figure_only else tuple(FIGURES)

@@ -15,7 +15,6 @@ from hpc_train.base.metrics import BASES
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.caveats import MEANING, implausible_of_side, implausible_ratios, sides_apart
 from hpc_train.reports.gates import quality_lost
-from hpc_train.reports.points_table import ratio_record, size_columns
 from hpc_train.reports.report import (
     CAVEATS,
     OK,
@@ -27,6 +26,7 @@ from hpc_train.reports.report import (
     words_of,
 )
 from hpc_train.reports.report_inputs import report_inputs
+from hpc_train.reports.tables import ratio_record, size_columns
 from hpc_train.reports.words import (
     ABSENT,
     LEVEL,

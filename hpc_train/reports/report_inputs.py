@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from hpc_train.base.errors import HpcTrainError, LogParseError, SpecError, nearest
+from hpc_train.base.decode import decode
+from hpc_train.base.errors import HpcTrainError, LogParseError, ReportError, SpecError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.value import Value
+from hpc_train.base.yamlfile import read
 from hpc_train.foreign.classify_inputs import classify, one_kind, refuse_same_logs
 from hpc_train.foreign.points_file import in_order, logs_named, read_points, sized
 from hpc_train.foreign.table_file import read_table, sheet_of
@@ -30,10 +32,9 @@ from hpc_train.logs.read_log import GUESSING, ParseStats, Wanted
 from hpc_train.logs.record import RESULTS, Record
 from hpc_train.logs.record_file import read_record_file
 from hpc_train.nccl.transport import NetworkOf, run_transport, site_network, transport_notes
-from hpc_train.reports.read_report_options import without
-from hpc_train.reports.study_runs import study_runs
+from hpc_train.reports.collect import study_runs
 from hpc_train.runs.conditions import conditions_of
-from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
+from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
 from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.run import JobState, Manifest, Run
 from hpc_train.runs.run_folders import homes, is_run, run_folders
@@ -489,3 +490,63 @@ def _problem(metrics: AbstractSet[str]) -> str:
             return "a number of ranks, but no time or rate of training; see hpctrain help events"
         return f"a benchmark ({names}), not a training; hpctrain collect prints its values"
     return ""
+
+
+_EXCLUSIONS = "exclude.yaml"
+
+
+def exclusions(words: Sequence[str]) -> dict[str, str]:
+    """Return run -> reason from words like `1-srun-r2=node 3 was down`.
+
+    Raises:
+        ReportError: a run or a reason is missing.
+    """
+    found = {}
+    for word in words:
+        run, _, reason = word.partition("=")
+        if not run or not reason.strip():
+            raise ReportError(
+                f"--exclude {word!r}: a run and a reason are needed",
+                "--exclude 'RUN=reason'",
+            )
+        found[run] = reason.strip()
+    return found
+
+
+def without(study: ExpectedStudy, excluded: Mapping[str, str], home: Path | None) -> ExpectedStudy:
+    """Return the study with the excluded runs marked, with their reasons.
+
+    `home` is a study's folder, which may hold `exclude.yaml`: run -> reason.
+
+    Raises:
+        ReportError: no such run, or no reason.
+    """
+    kept = _kept(home / _EXCLUSIONS) if home is not None else {}
+    wanted = {**kept, **{run: ("--exclude", reason) for run, reason in excluded.items()}}
+    if not wanted:
+        return study
+    known = [run.run_id for run in study.runs]
+    for run in wanted.keys() - set(known):
+        raise ReportError(
+            f"{wanted[run][0]}: no run is called {run!r}{nearest(run, known)}",
+            f"there are: {', '.join(known[:8])}{', …' if len(known) > 8 else ''}",
+        )
+    runs = tuple(
+        msgspec.structs.replace(run, state=EXCLUDED, problem=wanted[run.run_id][1])
+        if run.run_id in wanted
+        else run
+        for run in study.runs
+    )
+    return msgspec.structs.replace(study, runs=runs)
+
+
+def _kept(path: Path) -> dict[str, tuple[str, str]]:
+    """Return run -> place and reason from a file; empty if there is no file."""
+    if not path.is_file():
+        return {}
+    document = read(path, ReportError)
+    reasons = decode(document.data, dict[str, str], document.origins, ReportError).value
+    for run, reason in reasons.items():
+        if not reason.strip():
+            raise ReportError(f"{document.origins[run]}: {run}: a reason is needed", "run: reason")
+    return {run: (document.origins[run], reason.strip()) for run, reason in reasons.items()}

@@ -9,7 +9,8 @@ from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.jobs.operations import wrong_numbers
 from hpc_train.jobs.study import ALONE, Gates
 from hpc_train.reports.caveats import flag_caveats
-from hpc_train.reports.points_table import (
+from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Report
+from hpc_train.reports.tables import (
     FASTER,
     NO_SPREAD,
     ONE_RUN,
@@ -21,7 +22,6 @@ from hpc_train.reports.points_table import (
     points_table,
     runs_table,
 )
-from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Report
 from hpc_train.reports.words import (
     LEVEL,
     UNKNOWN,

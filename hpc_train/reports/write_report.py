@@ -1,7 +1,9 @@
-"""Report -> files: the options that each format requires, and writing one format or all of them."""
+"""Report -> files: the options that each format requires; one format or all of them."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,14 +11,14 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from hpc_train.base.errors import NothingToDrawError, StoreError
+from hpc_train.base.errors import NothingToDrawError, ReportError, StoreError, nearest
 from hpc_train.base.extras import need
 from hpc_train.base.registry import load
 from hpc_train.reports.formats import text
 from hpc_train.reports.formats.text import WIDTH
 from hpc_train.reports.report import Report
 from hpc_train.runs.json_files import write_file
-from hpc_train.scaling.report_options import ReportOptions
+from hpc_train.scaling.report_options import Paper, ReportOptions, Target
 
 FORMAT_OF = {
     ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex",
@@ -160,3 +162,53 @@ def render_report(
     if form == "text":
         return text.first_screen(report, columns) if first_screen else text.render(report, columns)
     return cast(Callable[[Report], str], load("formats", form))(report)
+
+
+_HINT = "--target accuracy=0.93, or --target loss=0.2"
+
+
+def target_of(text: str | None) -> Target | None:
+    """Return the target of `accuracy=0.93` or `loss=0.2`; None without one.
+
+    Raises:
+        ReportError: another metric, or an invalid value.
+    """
+    if text is None:
+        return None
+    name, _, number = text.partition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if name == "loss" and math.isfinite(value):
+        return Target(metric="loss", value=value)
+    if name == "accuracy" and 0 < value <= 1:
+        return Target(metric="accuracy", value=value)
+    wrong = "neither loss=NUMBER nor accuracy=FRACTION, above 0 and at most 1"
+    near = nearest(name, ("accuracy", "loss")) if name not in ("accuracy", "loss") else ""
+    near = f"; did you mean {value / 100:g}?" if name == "accuracy" and 1 < value <= 100 else near
+    raise ReportError(f"--target {text}: {wrong}{near}", _HINT)
+
+
+_LENGTH = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,5})?) ?([a-z]{1,9})?")
+# Inches.
+UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
+NARROWEST, WIDEST = 2.0, 20.0
+
+
+def paper_of(width: str | None, *, title: bool) -> Paper:
+    """Return the paper of `3.3in`, with a title or not; None is a screen.
+
+    Raises:
+        ReportError: no length, or a width that no figure can have.
+    """
+    if width is None:
+        return Paper(title=title)
+    found = _LENGTH.fullmatch(width.strip())
+    inches = float(found[1]) * UNITS.get(found[2], 0) if found else 0
+    if not NARROWEST <= inches <= WIDEST:
+        raise ReportError(
+            f"--width {width}: not a length of 2in to 20in, as 3.3in, 8.4cm, 84mm or 240pt",
+            "--width 3.3in, the column of many journals",
+        )
+    return Paper(width=inches, title=title)

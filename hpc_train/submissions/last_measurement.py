@@ -15,7 +15,7 @@ from hpc_train.logs.line_dispatch import Mark
 from hpc_train.logs.pattern_suggestions import Suggestion, suggested_for
 from hpc_train.logs.read_log import GUESSING, Log, ParseStats, parsers_of, read
 from hpc_train.logs.record import RESULTS, Pack
-from hpc_train.reports.study_runs import deleted_logs, has_one_rank
+from hpc_train.reports.collect import deleted_logs, has_one_rank
 from hpc_train.runs.expected_runs import run_time_s
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_folders import read_study

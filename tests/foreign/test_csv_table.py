@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.csv_table import is_comment
-from hpc_train.foreign.table_file import is_result_table, read_table
+from hpc_train.foreign.table_file import is_comment, is_result_table, read_table
 from tests.cases import cases
 
 

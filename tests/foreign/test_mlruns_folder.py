@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.csv_table import ResultTable
 from hpc_train.foreign.runs_from_table import table_study
-from hpc_train.foreign.table_file import is_result_table, read_table
+from hpc_train.foreign.table_file import ResultTable, is_result_table, read_table
 from hpc_train.runs.run import JobState
 
 META = """\

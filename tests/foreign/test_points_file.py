@@ -11,8 +11,7 @@ import pytest
 from hpc_train.base.errors import HpcTrainError, LogParseError, ReportError
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
-from hpc_train.reports.read_report_options import exclusions, without
-from hpc_train.reports.report_inputs import ReportInputs, report_inputs
+from hpc_train.reports.report_inputs import ReportInputs, exclusions, report_inputs, without
 from hpc_train.runs.expected_runs import ExpectedRun
 from tests.cases import cases
 

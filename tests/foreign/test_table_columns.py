@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from hpc_train.foreign.csv_table import decoded, parse_csv
 from hpc_train.foreign.runs_from_table import table_study
+from hpc_train.foreign.table_file import decoded, parse_csv
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import ExpectedStudy
 

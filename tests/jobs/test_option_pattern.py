@@ -11,9 +11,8 @@ from hpc_train.base.errors import ReportError, SpecError
 from hpc_train.jobs.log_selection import Search
 from hpc_train.logs.formats.pattern import own_patterns
 from hpc_train.reports.build import build_report
-from hpc_train.reports.read_report_options import target_of
 from hpc_train.reports.report_inputs import report_inputs
-from hpc_train.reports.write_report import render_report
+from hpc_train.reports.write_report import render_report, target_of
 from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.sites.keys import key_rows
 

@@ -9,7 +9,7 @@ import msgspec
 import pandas as pd
 
 from hpc_train.jobs.study import Gates
-from hpc_train.reports.figures.plot_data import Measured
+from hpc_train.reports.figures.canvas import Measured
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.scaling_fits import CurvePoint, Fit, Parameter

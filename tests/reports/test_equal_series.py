@@ -11,8 +11,7 @@ from matplotlib.lines import Line2D
 
 from hpc_train.jobs.study import Gates
 from hpc_train.reports.figures import FIGURES
-from hpc_train.reports.figures.canvas import Canvas
-from hpc_train.reports.figures.plot_data import Measured, plot_data_of
+from hpc_train.reports.figures.canvas import Canvas, Measured, plot_data_of
 from hpc_train.runs.expected_runs import ExpectedStudy
 from tests.reports.measured import measured, node_times
 

@@ -12,8 +12,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from hpc_train.reports.figures import FIGURES, figures
-from hpc_train.reports.figures.canvas import heading_lines
-from hpc_train.reports.figures.plot_data import Measured, plot_data_of
+from hpc_train.reports.figures.canvas import Measured, heading_lines, plot_data_of
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.measurements import node_frame
 from hpc_train.scaling.run_flags import Flag, FlagCode

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from hpc_train.logs.record import Record
 from hpc_train.reports.figures import figures
-from hpc_train.reports.figures.plot_data import Measured
+from hpc_train.reports.figures.canvas import Measured
 from hpc_train.reports.formats import csv_table, json_report, markdown, text
 from hpc_train.reports.formats.page import render
 from hpc_train.reports.report import Report

@@ -10,8 +10,14 @@ from typing import Any
 
 from hpc_train.reports.figures.by_size import draw_efficiencies, draw_fits, draw_scaling
 from hpc_train.reports.figures.by_step import draw_nodes, draw_step_times, draw_time_split
-from hpc_train.reports.figures.canvas import Canvas, font_size, thin_labels
-from hpc_train.reports.figures.plot_data import Measured, PlotData, plot_data_of
+from hpc_train.reports.figures.canvas import (
+    Canvas,
+    Measured,
+    PlotData,
+    font_size,
+    plot_data_of,
+    thin_labels,
+)
 from hpc_train.reports.report import Column, Figure, ReportTable
 from hpc_train.reports.words import rounded
 from hpc_train.runs.expected_runs import ExpectedStudy

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.canvas import (
     BLACK,
+    COLOURS,
     DOTTED,
     GREY,
     MARGIN,
@@ -15,20 +16,23 @@ from hpc_train.reports.figures.canvas import (
     WIDE,
     Canvas,
     LegendEntry,
+    PlotData,
+    Style,
     draw_legend,
     draw_title,
     faceted,
     heading_lines,
     hollow_entry,
     ideal_entry,
+    is_flagged,
     log_axis,
     opened,
     plain_axis,
     sample,
     size_axis,
     split,
+    usable,
 )
-from hpc_train.reports.figures.plot_data import COLOURS, PlotData, Style, is_flagged, usable
 from hpc_train.reports.words import Row, baseline_size, has_own_baselines, rate, regimes
 from hpc_train.scaling.scaling_fits import Fit
 

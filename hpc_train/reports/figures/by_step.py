@@ -21,6 +21,7 @@ from hpc_train.reports.figures.canvas import (
     MARGIN,
     ROOM,
     Canvas,
+    PlotData,
     draw_legend,
     draw_title,
     faceted,
@@ -33,8 +34,8 @@ from hpc_train.reports.figures.canvas import (
     size_axis,
     split,
     titled,
+    usable,
 )
-from hpc_train.reports.figures.plot_data import PlotData, usable
 from hpc_train.reports.words import Row, one_line, plain_rows
 
 if TYPE_CHECKING:

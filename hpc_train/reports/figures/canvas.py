@@ -1,21 +1,201 @@
-"""Canvas: a figure that is being drawn; its panels, axes, title and legend."""
+"""Tables of a study -> rows to draw, the look of each series; a canvas with panels and legend."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from math import log2
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpc_train.base.metrics import BASIS_COLUMNS
 from hpc_train.jobs.study import ALONE
-from hpc_train.reports.figures.plot_data import SMALL_MULTIPLES, PlotData, Style, limits
-from hpc_train.reports.words import LEVEL, counted, one_line, series_heading, short_series
-from hpc_train.scaling.report_options import Paper
+from hpc_train.reports.report import OK
+from hpc_train.reports.words import (
+    LEVEL,
+    Row,
+    SizeUnit,
+    counted,
+    one_line,
+    plain_rows,
+    series_heading,
+    short_series,
+    size_unit,
+)
+from hpc_train.runs.expected_runs import ExpectedStudy
+from hpc_train.scaling.report_options import SCREEN, Paper
+from hpc_train.scaling.run_flags import FlagCode
+from hpc_train.scaling.scaling_fits import Fit
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as MplFigure
+
+# After Okabe and Ito, darker, so that a line and a text have a contrast of 4.5 on white. For
+# colour-blind readers, too, any two differ (CIELAB, colour vision after Machado et al. 2009).
+COLOURS = (
+    "#0068a6", "#b84600", "#00755a", "#9a4b83", "#4d3800",
+    "#44505e", "#000000", "#3a10d8", "#860933", "#c913b9",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+DASHES: tuple[Any, ...] = (
+    "-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)),
+    (0, (1, 3)), (0, (8, 2, 2, 2)), (0, (5, 1, 1, 1, 1, 1, 1, 1)),
+)  # fmt: skip
+MOST_SERIES = len(COLOURS)
+# From this number of series on, each has a panel of its own.
+SMALL_MULTIPLES = 7
+# Points (1/72 inch) between the intervals of two series at a size, and from first to last.
+APART, SPREAD = 3.0, 10.0
+# Points: the shift of the runs of the first series; markers of a single series, of the first of
+# several, and by how much each further one is smaller.
+RUNS, SINGLE, LARGEST, SMALLER = 5.0, 6.0, 7.0, 0.6
+# Width in inches of paper from which on markers have their full size.
+FULL = 6.0
+# Flags that a figure does not mark: without an interval they are seen.
+UNMARKED = frozenset({
+    FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN, FlagCode.NO_SPREAD,
+    FlagCode.WHOLE_SECONDS,
+})  # fmt: skip
+SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
+OF_RUNS = (
+    "run_id", "series", "state", "problem", *SIZE, "step_time_s",
+    *BASIS_COLUMNS.values(),
+)  # fmt: skip
+
+
+class Style(NamedTuple):
+    """Style of one series; `beside` and `runs` shift marks sideways, in points of the page.
+
+    `beside`: intervals, boxes and hollow markers, `runs`: single runs. Lines and means are never
+    shifted; where series are equal, the markers (`points`) differ in size.
+    """
+
+    series: str
+    colour: str
+    marker: str
+    dashes: Any
+    beside: float
+    runs: float
+    points: float
+
+
+class Measured(NamedTuple):
+    """A row for each run, point, run and node; and the laws of each series."""
+
+    runs: pd.DataFrame
+    points: pd.DataFrame
+    laws: tuple[Fit, ...]
+    nodes: pd.DataFrame
+
+
+class PlotData(NamedTuple):
+    """The rows of one study for the panels; each has its `size` in `unit`, or None.
+
+    `runs` and `points` are those of the series that are drawn (`styles`), `every_run` is the whole
+    table; `all_series` also counts what is not drawn. `apart` are the points of the
+    page between two series. A run has its `point`.
+    """
+
+    study: ExpectedStudy
+    runs: Sequence[Row]
+    points: Sequence[Row]
+    unit: SizeUnit
+    styles: Sequence[Style]
+    sizes: Sequence[int]
+    apart: float
+    laws: Sequence[Fit]
+    nodes: pd.DataFrame
+    every_run: pd.DataFrame
+    all_series: int
+    paper: Paper
+
+    @property
+    def many(self) -> bool:
+        """Whether there are too many series for one panel."""
+        return len(self.styles) >= SMALL_MULTIPLES
+
+    def own(self, style: Style) -> list[Row]:
+        """Return the points of one series."""
+        return [row for row in self.points if row["series"] == style.series]
+
+    def own_runs(self, style: Style) -> list[Row]:
+        """Return the runs of one series that have a result."""
+        return [r for r in self.runs if r["series"] == style.series and r["state"] == OK]
+
+    def empty(self, style: Style) -> list[Row]:
+        """Return the points of one series that have a size but no run with a result."""
+        return [row for row in self.own(style) if row["size"] and not row["n_ok"]]
+
+    def gaps(self, style: Style) -> list[int]:
+        """Return the sizes at which one series has no result."""
+        there = {row["size"] for row in self.own(style) if row["n_ok"]}
+        return [row["size"] for row in self.empty(style) if row["size"] not in there]
+
+
+def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN) -> PlotData:
+    """Return the first series of a study."""
+    series = list(dict.fromkeys(measured.points["series"]))
+    shown = series[:MOST_SERIES]
+    own = measured.runs[measured.runs["series"].isin(shown)]
+    known = [name for name in OF_RUNS if name in own.columns]
+    points = plain_rows(measured.points[measured.points["series"].isin(shown)])
+    unit = size_unit(plain_rows(measured.points[[*SIZE]]))
+    for row in points:
+        row["size"] = row[unit.key]
+    runs = plain_rows(own[known].assign(size=own[unit.key]))
+    point = {point_of(row): row for row in points}
+    for run in runs:
+        run["point"] = point[point_of(run)]
+        run["work"] = run["point"]["work"]
+    sizes = sorted({row["size"] for row in points if row["size"]}) or [1]
+    scale = min(1.0, max(0.6, (paper.width or FULL) / FULL))
+    count = len(shown) if len(shown) < SMALL_MULTIPLES else 1
+    apart = min(APART, SPREAD / max(1, count - 1))
+    styles = [
+        Style(
+            series=name,
+            colour=COLOURS[i],
+            marker=MARKERS[i],
+            dashes=DASHES[i],
+            beside=apart * (i - (count - 1) / 2) if count > 1 else 0.0,
+            runs=scale * RUNS + (apart * i if count > 1 else 0.0),
+            points=scale * (LARGEST - SMALLER * i if count > 1 else SINGLE),
+        )
+        for i, name in enumerate(shown)
+    ]
+    return PlotData(
+        study=study,
+        runs=runs,
+        points=points,
+        unit=unit,
+        styles=styles,
+        sizes=sizes,
+        apart=apart,
+        laws=[law for law in measured.laws if law.series in shown],
+        nodes=measured.nodes,
+        every_run=measured.runs,
+        all_series=len(series),
+        paper=paper,
+    )
+
+
+def is_flagged(row: Row) -> bool:
+    """Whether a point has a flag on more than the number of its runs."""
+    return any(flag.code not in UNMARKED for flag in row["flags"])
+
+
+def point_of(row: Row) -> tuple[Any, ...]:
+    """Return the key of the point of a run or of a row of the point table."""
+    return (row["series"], *(row[name] for name in SIZE))
+
+
+def usable(row: Row, column: str) -> bool:
+    """Whether a row has a size, and a value above zero."""
+    return bool(row["size"]) and row[column] is not None and row[column] > 0
+
 
 LegendEntry = tuple["Artist", str]
 # Inches.
@@ -34,6 +214,8 @@ GREY, BLACK = "0.35", "black"
 DOTTED = (0, (1, 2))
 # Shares of the height: above and below the values, and below them for the hollow markers.
 MARGIN, ROOM = 0.06, 0.12
+# Share of the axis beyond the first and the last size.
+BESIDE_SIZES = 0.07
 MOST_PLAIN = 1e15
 # Characters of a line of the legend.
 LABEL_WIDTH = 60
@@ -121,10 +303,14 @@ def plain_number(value: float) -> str:
 
 
 def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
-    """Put a tick at each size; `thin_labels` hides numbers that are too close."""
+    """Put a tick at each size; `thin_labels` hides numbers that are too close.
+
+    Beside the first and the last one there is space for marks.
+    """
+    room = 2 ** max(BESIDE_SIZES * log2(sizes[-1] / sizes[0]), 0.25)
     axes.set_xscale("log", base=2)
     axes.set_xticks(sizes, [plain_number(size) for size in sizes])
-    axes.set_xlim(limits(sizes))
+    axes.set_xlim(sizes[0] / room, sizes[-1] * room)
     axes.minorticks_off()
 
 
@@ -243,7 +429,21 @@ def draw_legend(
     entries, heading = list(more), ""
     if named and 1 < len(plot.styles) < SMALL_MULTIPLES:
         heading = series_heading(plot.points)
-        entries = [_series_entry(style, heading) for style in plot.styles] + entries
+        entries = [
+            (
+                sample(
+                    color=one.colour,
+                    marker=one.marker,
+                    ls=one.dashes,
+                    lw=1.4,
+                    mec="white",
+                    mew=0.6,
+                    ms=one.points,
+                ),
+                textwrap.fill(series_name(one.series, heading), LABEL_WIDTH),
+            )
+            for one in plot.styles
+        ] + entries
     if not entries:
         return
     labels = [label for _, label in entries]
@@ -259,14 +459,6 @@ def draw_legend(
         [handle for handle, _ in in_rows], [label for _, label in in_rows],
         loc="outside lower center", ncols=columns, frameon=False, title=heading or None,
     )  # fmt: skip
-
-
-def _series_entry(style: Style, heading: str) -> LegendEntry:
-    handle = sample(
-        color=style.colour, marker=style.marker, ls=style.dashes, lw=1.4, mec="white", mew=0.6,
-        ms=style.points,
-    )  # fmt: skip
-    return handle, textwrap.fill(series_name(style.series, heading), LABEL_WIDTH)
 
 
 def _columns(labels: Sequence[str], width: float) -> int:
