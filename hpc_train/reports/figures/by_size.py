@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.canvas import (
@@ -46,28 +47,13 @@ RING = 5.0
 HEIGHT = 0.04
 
 
-class Value(NamedTuple):
-    """What a mark shows: its height and its interval; `more` are further columns of its row."""
-
-    y: float
-    low: float | None = None
-    high: float | None = None
-    more: Mapping[str, Any] = {}
-
-
-class Dot(NamedTuple):
-    """A mark: position, and its row in the data."""
-
-    x: float
-    y: float
-    row: dict[str, Any]
-
-
-ValueOf = Callable[[Row], Value | None]
+# What is drawn of a point or a run, as a row of the data: `size`, `value`, `low`, `high` …
+Mark = dict[str, Any]
+ValueOf = Callable[[Row], Mark | None]
 Panels = Sequence[tuple["Axes", PlotData]]
 
 
-def dots(rows: Sequence[Row], value: ValueOf) -> list[Dot]:
+def marks_of(rows: Sequence[Row], value: ValueOf) -> list[Mark]:
     """Return a mark for each point or run that has a size and a value."""
     found = []
     for row in rows:
@@ -80,10 +66,7 @@ def dots(rows: Sequence[Row], value: ValueOf) -> list[Dot]:
             about["runs"] = row["n_ok"]
             if is_flagged(row):
                 about["flags"] = ", ".join(dict.fromkeys(flag.code.value for flag in row["flags"]))
-        about["value"] = shown.y
-        if shown.low is not None and shown.high is not None:
-            about |= {"low": shown.low, "high": shown.high}
-        found.append(Dot(row["size"], shown.y, {**about, **shown.more}))
+        found.append(about | {key: known for key, known in shown.items() if known is not None})
     return found
 
 
@@ -95,62 +78,49 @@ def draw_series(canvas: Canvas, axes: Axes, plot: PlotData, value: ValueOf) -> l
     """
     heights: list[float] = []
     for style in plot.styles:
-        runs, means = dots(plot.own_runs(style), value), dots(plot.own(style), value)
+        runs, means = (marks_of(of(style), value) for of in (plot.own_runs, plot.own))
         draw_runs(canvas, axes, runs, style)
-        means.sort(key=lambda dot: dot.x)
-        parts: list[list[Dot]] = []
-        for dot in means:
-            last = parts[-1][-1].x if parts else None
-            if last is None or any(last < gap < dot.x for gap in plot.gaps(style)):
-                parts.append([])
-            parts[-1].append(dot)
-        for part in parts:
-            axes.plot(*_xy(part), color=style.colour, ls=style.dashes, lw=1.4)
+        means.sort(key=lambda mark: float(mark["size"]))
+        gaps = plot.gaps(style)
+        for _, part in groupby(means, key=lambda mark: sum(gap < mark["size"] for gap in gaps)):
+            axes.plot(*_xy([*part]), color=style.colour, ls=style.dashes, lw=1.4)
         draw_means(canvas, axes, means, style)
-        heights += [dot.y for dot in (*runs, *means)] + draw_bars(axes, means, style)
+        heights += [mark["value"] for mark in (*runs, *means)] + draw_bars(axes, means, style)
     return heights
 
 
-def draw_runs(canvas: Canvas, axes: Axes, marks: Sequence[Dot], style: Style) -> None:
+def draw_runs(canvas: Canvas, axes: Axes, marks: Sequence[Mark], style: Style) -> None:
     """Draw every run as a small mark."""
-    if marks:
-        axes.plot(
-            *_xy(marks), style.marker, color=style.colour, ms=0.6 * style.points, alpha=0.55,
-            mec="none", transform=shifted(axes, style.runs), clip_on=False,
-        )  # fmt: skip
-        _keep(canvas, axes, marks)
+    look: dict[str, Any] = {"ms": 0.6 * style.points, "alpha": 0.55, "mec": "none"}
+    _draw(canvas, axes, marks, style, look | {"transform": shifted(axes, style.runs)})
 
 
 def draw_means(
-    canvas: Canvas, axes: Axes, marks: Sequence[Dot], style: Style, shift: float = 0.0
+    canvas: Canvas, axes: Axes, marks: Sequence[Mark], style: Style, shift: float = 0.0
 ) -> None:
     """Draw the marks of means or medians, shifted by points of the page, with rings for flags."""
-    if not marks:
-        return
-    look: dict[str, Any] = {"transform": shifted(axes, shift), "zorder": 3, "clip_on": False}
-    axes.plot(
-        *_xy(marks), style.marker, color=style.colour, ms=style.points, mec="white", mew=0.6, **look
-    )
-    _keep(canvas, axes, marks)
-    flagged = [dot for dot in marks if "flags" in dot.row]
-    if flagged:
+    place: dict[str, Any] = {"zorder": 3, "transform": shifted(axes, shift)}
+    _draw(canvas, axes, marks, style, {"ms": style.points, "mec": "white", "mew": 0.6, **place})
+    if flagged := [mark for mark in marks if "flags" in mark]:
         ring: dict[str, Any] = {"mfc": "none", "mec": BLACK, "mew": 1.2, "ms": style.points + RING}
-        axes.plot(*_xy(flagged), "o", **ring, **look)
+        axes.plot(*_xy(flagged), "o", clip_on=False, **ring, **place)
 
 
-def draw_bars(axes: Axes, marks: Sequence[Dot], style: Style) -> list[float]:
+def _draw(
+    canvas: Canvas, axes: Axes, marks: Sequence[Mark], style: Style, look: Mapping[str, Any]
+) -> None:
+    if marks:
+        axes.plot(*_xy(marks), style.marker, color=style.colour, clip_on=False, **look)
+        canvas.rows += ({"quantity": axes.get_ylabel(), **mark} for mark in marks)
+
+
+def draw_bars(axes: Axes, marks: Sequence[Mark], style: Style) -> list[float]:
     """Draw the intervals of the means; return their ends."""
-    known = [dot for dot in marks if "low" in dot.row]
-    if not known:
-        return []
-    low, high = ([float(dot.row[end]) for dot in known] for end in ("low", "high"))
-    # By rounding, the value of runs without any spread may be outside of its interval.
-    below = [max(0.0, dot.y - one) for dot, one in zip(known, low, strict=True)]
-    above = [max(0.0, one - dot.y) for dot, one in zip(known, high, strict=True)]
-    axes.errorbar(
-        *_xy(known), yerr=[below, above], fmt="none", ecolor=style.colour, elinewidth=1.1,
-        capsize=2, transform=shifted(axes, style.beside),
-    )  # fmt: skip
+    known = [mark for mark in marks if "low" in mark and "high" in mark]
+    low, high = ([float(mark[end]) for mark in known] for end in ("low", "high"))
+    if known:
+        where = shifted(axes, style.beside)
+        axes.vlines(_xy(known)[0], low, high, color=style.colour, lw=1.1, transform=where)
     return low + high
 
 
@@ -168,14 +138,12 @@ def draw_hollow(canvas: Canvas, panels: Panels) -> bool:
                 mec=style.colour, mew=1.4, ms=style.points + 1, ls="none",
                 transform=shifted(axes, style.beside, axes.get_xaxis_transform()),
             )  # fmt: skip
-            canvas.rows += map(no_result, rows)
+            canvas.rows += (
+                {"drawn": "no result", "series": row["series"], "size": row["size"],
+                 "state": row["not_ok"]}
+                for row in rows
+            )  # fmt: skip
     return anything
-
-
-def no_result(row: Row) -> dict[str, Any]:
-    """Return what the data have of a hollow marker."""
-    about = {"drawn": "no result", "series": row["series"], "size": row["size"]}
-    return about | {"state": row["not_ok"]}
 
 
 def shifted(axes: Axes, points: float, base: Transform | None = None) -> Transform:
@@ -186,12 +154,8 @@ def shifted(axes: Axes, points: float, base: Transform | None = None) -> Transfo
     return (base or axes.transData) + ScaledTranslation(points / 72, 0, scale)
 
 
-def _keep(canvas: Canvas, axes: Axes, marks: Sequence[Dot]) -> None:
-    canvas.rows += ({"quantity": axes.get_ylabel(), **dot.row} for dot in marks)
-
-
-def _xy(marks: Sequence[Dot]) -> tuple[list[float], list[float]]:
-    return [dot.x for dot in marks], [dot.y for dot in marks]
+def _xy(marks: Sequence[Mark]) -> tuple[list[float], list[float]]:
+    return [mark["size"] for mark in marks], [mark["value"] for mark in marks]
 
 
 def draw_scaling(plot: PlotData) -> Canvas:
@@ -241,12 +205,10 @@ def _draw_rates(canvas: Canvas, panels: Panels, plot: PlotData) -> int:
     label = f"{BASES[basis].at_axis}{' x ranks' if grows else ''}"
     heights: list[float] = []
 
-    def value(row: Row) -> Value | None:
-        if not (y := rate(row, basis)):
-            return None
-        ends = (row.get(f"samples_per_second_{end}") or None for end in ("low", "high"))
-        low, high = ends if basis == "throughput" else (None, None)
-        return Value(y, low, high)
+    def value(row: Row) -> Mark | None:
+        y, ends = rate(row, basis), ("low", "high") if basis == "throughput" else ()
+        limits = {end: row.get(f"samples_per_second_{end}") or None for end in ends}
+        return {"value": y, **limits} if y else None
 
     for axes, own in panels:
         axes.set(xlabel=plot.unit.plural, ylabel=label)
@@ -328,20 +290,19 @@ def _draw_efficiency(canvas: Canvas, panels: Panels, plot: PlotData) -> None:
         plain_axis(axes, 0.0, max(heights))
 
 
-def _efficiency(row: Row) -> Value | None:
+def _efficiency(row: Row) -> Mark | None:
     """Return the efficiency of a point, or of a run: in proportion to its rate."""
     point = row.get("point", row)
     if not point["efficiency"]:
         return None
     value, column = 100 * point["efficiency"], BASIS_COLUMNS[point["basis"]]
     if "run_id" not in row:
-        ends = (row["efficiency_low"], row["efficiency_high"])
-        low, high = (None if end is None else 100 * end for end in ends)
-        return Value(value, low, high)
+        ends = {end: row[f"efficiency_{end}"] for end in ("low", "high")}
+        return {"value": value, **{k: end and 100 * end for k, end in ends.items()}}
     if not (usable(point, column) and usable(row, column)):
         return None
     ratio = row[column] / point[column]
-    return Value(value * (ratio if BASES[point["basis"]].is_rate else 1 / ratio))
+    return {"value": value * (ratio if BASES[point["basis"]].is_rate else 1 / ratio)}
 
 
 def _gate_entry(plot: PlotData) -> list[LegendEntry]:
@@ -384,11 +345,11 @@ def draw_fits(plot: PlotData) -> Canvas | None:
         base = baseline_size(own.points, name, plot.unit) or 1.0
         for law in laws:
             heights += _draw_law(canvas, axes, law, base)
-        marks = dots(own.points, _speedup)
+        marks = marks_of(own.points, _speedup)
         draw_means(canvas, axes, marks, MEASURED)
         ends = draw_bars(axes, marks, MEASURED)
-        heights += [*(dot.y for dot in marks), *(end for end in ends if end > 0)]
-        _finish(axes, [dot.x for dot in marks], laws, base)
+        heights += [*_xy(marks)[1], *(end for end in ends if end > 0)]
+        _finish(axes, _xy(marks)[0], laws, base)
     for axes, _ in panels:
         log_axis(axes, heights)
     notes = dict.fromkeys(note for law in fitted for note in law.notes)
@@ -403,10 +364,9 @@ def draw_fits(plot: PlotData) -> Canvas | None:
     return canvas
 
 
-def _speedup(row: Row) -> Value | None:
-    if not (row["speedup"] and row["ideal"]):
-        return None
-    return Value(row["speedup"], row["speedup_low"], row["speedup_high"])
+def _speedup(row: Row) -> Mark | None:
+    shown = {"value": row["speedup"], "low": row["speedup_low"], "high": row["speedup_high"]}
+    return shown if row["speedup"] and row["ideal"] else None
 
 
 def _draw_law(canvas: Canvas, axes: Axes, law: Fit, base: float) -> list[float]:

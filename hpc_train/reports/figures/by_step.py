@@ -8,12 +8,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.reports.figures.by_size import (
+    Mark,
     Panels,
-    Value,
-    dots,
     draw_hollow,
     draw_means,
     draw_runs,
+    marks_of,
     shifted,
 )
 from hpc_train.reports.figures.canvas import (
@@ -82,13 +82,12 @@ def draw_step_times(plot: PlotData) -> Canvas | None:
 def _draw_steps(canvas: Canvas, panels: Panels) -> None:
     heights: list[float] = []
 
-    def value(row: Row) -> Value | None:
+    def value(row: Row) -> Mark | None:
         if not usable(row, "step_time_s"):
             return None
-        more = {}
-        if "run_id" not in row and _has_spread(row):
-            more = {name.split("_")[1]: 1e3 * row[name] for name in QUANTILES}
-        return Value(1e3 * row["step_time_s"], more=more)
+        shown = QUANTILES if "run_id" not in row and _has_spread(row) else ()
+        spread = {name.split("_")[1]: 1e3 * row[name] for name in shown}
+        return {"value": 1e3 * row["step_time_s"], **spread}
 
     for axes, plot in panels:
         axes.set(xlabel=plot.unit.plural, ylabel="step time [ms]")
@@ -97,19 +96,18 @@ def _draw_steps(canvas: Canvas, panels: Panels) -> None:
         for style in plot.styles:
             aside = WIDER * plot.apart * (len(plot.styles) - 1) / 2
             style = style._replace(beside=WIDER * style.beside, runs=style.runs + aside)
-            medians, runs = (dots(of(style), value) for of in (plot.own, plot.own_runs))
+            medians, runs = (marks_of(of(style), value) for of in (plot.own, plot.own_runs))
             draw_runs(canvas, axes, runs, style)
-            boxes = [dot for dot in medians if "p05" in dot.row]
-            where = [dot.x for dot in boxes]
-            p05, p25, p75, p95 = (
-                [dot.row[p] for dot in boxes] for p in ("p05", "p25", "p75", "p95")
+            boxes = [mark for mark in medians if "p05" in mark]
+            where, p05, p25, p75, p95 = (
+                [mark[key] for mark in boxes] for key in ("size", "p05", "p25", "p75", "p95")
             )
             look: dict[str, Any] = {"color": style.colour, "transform": shifted(axes, style.beside)}
             if boxes:
                 axes.vlines(where, p05, p95, lw=1.2, **look)
                 axes.vlines(where, p25, p75, lw=width, alpha=0.45, **look)
             draw_means(canvas, axes, medians, style, style.beside)
-            heights += [*p05, *p95, *(dot.y for dot in (*medians, *runs))]
+            heights += [*p05, *p95, *(mark["value"] for mark in (*medians, *runs))]
     room = ROOM if draw_hollow(canvas, panels) else MARGIN
     for axes, plot in panels:
         size_axis(axes, plot.sizes)
