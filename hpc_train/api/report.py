@@ -24,7 +24,7 @@ from hpc_train.base.errors import ArgumentError
 from hpc_train.base.extras import need
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
-from hpc_train.reports.compare import ComparedReport, compare as compare_sides
+from hpc_train.reports.compare import compare as compare_sides, undecided
 from hpc_train.reports.gates import open_checks, without_result
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs, sizes_in_order
 from hpc_train.reports.write_report import (
@@ -289,14 +289,10 @@ class ReportFigure(Displayed):
 class Comparison(WrittenReport):
     """B compared with A: ratios with intervals and verdicts, and the settings that differ."""
 
-    def __init__(self, compared: ComparedReport) -> None:
-        self._undecided = compared.undecided
-        super().__init__(compared.report)
-
     @property
     def undecided(self) -> tuple[str, ...]:
         """A sentence for each point without a verdict."""
-        return self._undecided
+        return undecided(self._report)
 
 
 def compare(

@@ -22,7 +22,6 @@ from hpc_train.cli.output import busy, say, show_warnings
 if TYPE_CHECKING:
     from hpc_train.jobs.log_selection import Search, StatedScope
     from hpc_train.reports.collect import Collection
-    from hpc_train.reports.compare import ComparedReport
     from hpc_train.reports.report import Report
     from hpc_train.scaling.report_options import ReportOptions
 
@@ -277,7 +276,7 @@ def compare(
 
     need("hpctrain compare", "report")
     from hpc_train.jobs.log_selection import Search
-    from hpc_train.reports.compare import compare as compared
+    from hpc_train.reports.compare import compare as compared, undecided
     from hpc_train.reports.write_report import check_format
 
     check_format(form, output)
@@ -285,18 +284,13 @@ def compare(
     search = Search(root=results, form=parser, points=points, allow_failed=allow_failed)
     with busy("reading results"):
         comparison = compared(a, b, search, min_effect, allow_mixed)
-    show_report(comparison.report, form, output)
-    if check:
-        _check_sides(comparison)
-    if comparison.report.partial:
-        sys.exit(3)
-
-
-def _check_sides(comparison: ComparedReport) -> None:
-    for line in (*comparison.report.checks, *comparison.undecided):
+    show_report(comparison, form, output)
+    for line in (*comparison.checks, *undecided(comparison)) if check else ():
         click.echo(plain(f"check: {line}"), err=True)
-    if comparison.report.checks:
+    if check and comparison.checks:
         sys.exit(1)
+    if comparison.partial:
+        sys.exit(3)
 
 
 @click.command()

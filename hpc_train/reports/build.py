@@ -229,7 +229,6 @@ WANTED = (
 )  # fmt: skip
 # Other names of the same fact.
 _ALSO = {"gpu": ("gpu_type",), "cuda": ("rocm",), "nccl": ("rccl",), "torch": ("torch_asked",)}
-_MOST = 20
 NOT_RECORDED = "not recorded"
 
 
@@ -291,12 +290,8 @@ def _facts_of_runs(inputs: ReportInputs) -> Iterator[dict[str, str]]:
 
 
 def _counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
-    """Return the values, the most frequent first; if there are many, the number of the rest."""
-    ranked = sorted(values.items(), key=lambda item: (-item[1], item[0]))
-    if len(ranked) <= _MOST:
-        return tuple(ranked)
-    rest = ranked[_MOST:]
-    return (*ranked[:_MOST], (f"{len(rest)} other values", sum(count for _, count in rest)))
+    """Return the values, the most frequent first."""
+    return tuple(sorted(values.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _times(runs: Sequence[Run]) -> Iterator[Fact]:
@@ -305,7 +300,11 @@ def _times(runs: Sequence[Run]) -> Iterator[Fact]:
         yield Fact(name="jobs", values=_counted(jobs))
     statuses = [run.status for run in runs if run.status]
     moments: dict[str, list[float | None]] = {
-        "submitted": [_moment(run.submission.submitted) for run in runs if run.submission],
+        "submitted": [
+            datetime.fromisoformat(run.submission.submitted).timestamp()
+            for run in runs
+            if run.submission
+        ],
         "started": [status.started for status in statuses],
         "ended": [status.ended for status in statuses],
     }
@@ -322,13 +321,6 @@ def _job(run: Run) -> str:
     if run.submission is None or find_batch_system(run.submission.executor).this_machine:
         return ""
     return (run.status.job if run.status else "") or run.submission.native_id
-
-
-def _moment(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
 
 
 def points_frame(report: Report) -> pd.DataFrame:

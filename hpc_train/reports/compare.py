@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,7 @@ from hpc_train.reports.report import (
     Report,
     ReportTable,
     Shown,
+    column_of,
     table_of,
     words_of,
 )
@@ -76,7 +78,6 @@ STEPS = (
 class Side(NamedTuple):
     """One side: its run table, the folders of its runs, if any, and its points with flags."""
 
-    name: str
     runs: pd.DataFrame
     own: tuple[Run, ...] = ()
     notes: tuple[str, ...] = ()
@@ -84,30 +85,11 @@ class Side(NamedTuple):
     points: Sequence[Row] = ()
 
 
-class _StoredPoint(msgspec.Struct):
-    """What names a point of a stored report, and its flags as texts."""
-
-    series: str
-    nodes: float | None = None
-    gpus_per_node: float | None = None
-    tasks_per_node: float | None = None
-    ranks: float | None = None
-    gpus: float | None = None
-    flags: tuple[str, ...] = ()
-
-
 class _StoredReport(msgspec.Struct):
     """The rows and the runs of a stored report."""
 
-    rows: list[_StoredPoint]
+    rows: list[dict[str, Any]]
     runs: list[dict[str, Any]]
-
-
-class ComparedReport(NamedTuple):
-    """The report, and the points without a verdict."""
-
-    report: Report
-    undecided: tuple[str, ...]
 
 
 def compare(
@@ -116,7 +98,7 @@ def compare(
     search: Search,
     min_effect: float | None = None,
     allow_mixed: tuple[str, ...] = (),
-) -> ComparedReport:
+) -> Report:
     """Compare B with A, point by point; differences within `min_effect` are ignored.
 
     As JSON the report has `rows`, one per point: sizes, `basis`, `a` and `b` (rates: per second,
@@ -147,7 +129,7 @@ def compare(
     runs = _runs_table(sides)
     states = {str(row["state"]) for row in runs.records}
     unreadable = any(one.unreadable for one in sides)
-    report = Report(
+    return Report(
         title=f"A ({a}) against B ({b})",
         summary=(
             *_differing_sites(settings),
@@ -178,11 +160,13 @@ def compare(
         },
         partial=bool(states - {OK, "EXCLUDED"}) or not states or unreadable,
     )
-    name = names(points)
-    undecided = (
-        f"not decided: {name(row)}: {row['why']}" for row in points if row["ratio_low"] is None
-    )
-    return ComparedReport(report, tuple(undecided))
+
+
+def undecided(report: Report) -> tuple[str, ...]:
+    """Return a line for each point of a comparison without a verdict."""
+    rows = report.tables[0].records
+    without = (row for row in rows if row["ratio"] is None or row["ratio"]["low"] is None)
+    return tuple(f"not decided: {names(rows)(row)}: {row['why']}" for row in without)
 
 
 def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
@@ -210,7 +194,7 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     own = tuple(run for run in whole.own if run.folder.run_id in ids)
     keys = {_key(row) for row in plain_rows(whole.runs) if row["run_id"] in ids}
     points = [row for row in whole.points if _key(row) in keys]
-    return whole._replace(name=word, runs=runs, own=own, points=points)
+    return whole._replace(runs=runs, own=own, points=points)
 
 
 def _key(row: Row) -> tuple[Any, ...]:
@@ -240,7 +224,7 @@ def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
     runs = with_implausible(runs)
     # A comparison needs no regime: batches that contradict the declared one are no error here.
     points = plain_rows(speedup_frame(runs, msgspec.structs.replace(study, scaling=None)))
-    return Side(word, runs, inputs.own, notes, bool(inputs.unreadable), points)
+    return Side(runs, inputs.own, notes, bool(inputs.unreadable), points)
 
 
 def _stored(path: Path) -> Side | None:
@@ -271,10 +255,11 @@ def _stored(path: Path) -> Side | None:
     if not stored.runs:
         raise ReportError(f"{path}: a report without runs")
     points = [
-        {**msgspec.structs.asdict(row), "flags": [*filter(None, map(flag_of, row.flags))]}
+        {key: row.get(key) for key in ("series", *SIZES, "ranks", "gpus")}
+        | {"flags": [*filter(None, map(flag_of, row.get("flags", ())))]}
         for row in stored.rows
     ]
-    return Side(str(path), stored_runs(stored.runs, str(path)), points=points)
+    return Side(stored_runs(stored.runs, str(path)), points=points)
 
 
 def _points_table(points: Sequence[Row]) -> ReportTable:
@@ -283,24 +268,28 @@ def _points_table(points: Sequence[Row]) -> ReportTable:
     unit = f"\n{bases.pop()}" if len(bases) == 1 else ""
     axis, level = series_heading(points), levels_word(points)
     columns: list[Shown] = [
-        (Column("series", axis or "series", "left"), lambda row: short_series(row["series"], axis)),
+        column_of("series", axis or "series", partial(short_series, heading=axis), align="left"),
         *size_columns((*SIZES, "ranks")),
         (Column("n", "ok\nA, B"), lambda row: f"{_ok(row, 'a')}, {_ok(row, 'b')}"),
-        (Column("a", f"A{unit}", drop=4), lambda row: significant(row["a"])),
-        (Column("b", f"B{unit}", drop=3), lambda row: significant(row["b"])),
+        column_of("a", f"A{unit}", significant, drop=4),
+        column_of("b", f"B{unit}", significant, drop=3),
         (Column("ratio", f"B/A\n[{level}]"), lambda row: with_limits(row, "ratio", 3)),
-        (
-            Column("accuracy_change_pp", "accuracy\nchange", drop=2),
-            lambda row: ABSENT if (x := row["accuracy_change_pp"]) is None else f"{x:+.2f}",
+        column_of(
+            "accuracy_change_pp", "accuracy\nchange", drop=2,
+            text=lambda x: ABSENT if x is None else f"{x:+.2f}",
         ),
-        (Column("verdict", "verdict", "left"), _verdict),
-    ]
-    shown = [one for one in columns if _is_needed(one, points)]
-    return table_of("Points", "rows", shown, points, tuple(map(ratio_record, points)))
+        # The summary has the full form.
+        column_of(
+            "verdict", "verdict", align="left",
+            text=lambda said: "no difference" if said.startswith("no diff") else said,
+        ),
+    ]  # fmt: skip
+    needed = [one for one in columns if _is_needed(one, points)]
+    return table_of("Points", "rows", needed, points, tuple(map(ratio_record, points)))
 
 
-def _is_needed(shown: Shown, points: Sequence[Row]) -> bool:
-    key, values = shown[0].key, {shown[1](row) for row in points}
+def _is_needed(one: Shown, points: Sequence[Row]) -> bool:
+    key, values = one[0].key, {one[1](row) for row in points}
     if key == "ranks" and any(len({row[k] for row in points}) > 1 for k in SIZES):
         return False
     if key in ("series", *SIZES[1:], "ranks"):
@@ -311,11 +300,6 @@ def _is_needed(shown: Shown, points: Sequence[Row]) -> bool:
 def _ok(row: Row, side: str) -> str:
     done, asked = row[f"n_{side}"], row[f"submitted_{side}"]
     return f"{done}" if done == asked else f"{done}/{asked}"
-
-
-def _verdict(row: Row) -> str:
-    """Return a short form of the verdict; the summary has the full form."""
-    return "no difference" if row["verdict"].startswith("no diff") else str(row["verdict"])
 
 
 def _differences_table(settings: Sequence[tuple[str, str, str]]) -> ReportTable:

@@ -66,14 +66,19 @@ def table_of(
     )
 
 
+def column_of(key: str, heading: str, text: Callable[[Any], str] = str, **layout: Any) -> Shown:
+    """Return a column whose cells are the `text` of the value that a row has by its key."""
+    return Column(key, heading, **layout), lambda row: text(row[key])
+
+
 def words_of(headings: Mapping[str, str], prose: Collection[str] = ()) -> list[Shown]:
     """Return columns of texts by their keys, with their headings; those of `prose` are wrapped."""
-
-    def shown(key: str, heading: str) -> Shown:
-        column = Column(key, heading, "left", prose=key in prose)
-        return column, lambda row: str(row[key] or ABSENT)
-
-    return [shown(key, heading) for key, heading in headings.items()]
+    return [
+        column_of(
+            key, heading, lambda value: str(value or ABSENT), align="left", prose=key in prose
+        )
+        for key, heading in headings.items()
+    ]
 
 
 class Figure(Value, frozen=True, kw_only=True):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.jobs.operations import wrong_numbers
@@ -12,12 +13,12 @@ from hpc_train.reports.caveats import flag_caveats
 from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Report
 from hpc_train.reports.tables import (
     FASTER,
+    METHOD,
     NO_SPREAD,
     ONE_RUN,
     SIZE_COLUMNS,
     absent_notes,
     constants,
-    fastest_notes,
     fastest_table,
     points_table,
     runs_table,
@@ -30,6 +31,7 @@ from hpc_train.reports.words import (
     fixed,
     foreign,
     grouped,
+    levels_word,
     one_size,
     place,
     plain_rows,
@@ -96,25 +98,24 @@ def scaling_report(
         tables=(table, *compared, failed),
         notes=(
             *_notes(study, runs_frame, points),
-            *fastest_notes(fastest),
+            *(
+                METHOD.format(levels=levels_word(fastest), confidence=LEVEL, pairs=number)
+                for number in {row["comparisons"] for row in fastest[:1]} - {0}
+            ),
             *absent_notes(table, points),
         ),
         name=study.name,
-        conditions=_conditions(study, points),
+        conditions={
+            "regime": " and ".join(regimes(points)) or "unknown",
+            "declared": study.scaling,
+            "confidence": CONFIDENCE,
+            "interval": f"{interval_words(points)}; the replicate is the run",
+            "bands": "pointwise",
+            "warmup_steps": study.warmup.steps,
+            "warmup_seconds": study.warmup.seconds,
+            "gate_efficiency": study.gates.efficiency,
+        },
     )
-
-
-def _conditions(study: ExpectedStudy, points: Sequence[Row]) -> dict[str, Any]:
-    return {
-        "regime": " and ".join(regimes(points)) or "unknown",
-        "declared": study.scaling,
-        "confidence": CONFIDENCE,
-        "interval": f"{interval_words(points)}; the replicate is the run",
-        "bands": "pointwise",
-        "warmup_steps": study.warmup.steps,
-        "warmup_seconds": study.warmup.seconds,
-        "gate_efficiency": study.gates.efficiency,
-    }
 
 
 def _title(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> str:
@@ -146,19 +147,25 @@ def _scope(points: Sequence[Row]) -> Iterator[str]:
         yield f"n={' to '.join(map(str, ends))}"
 
 
-def _notes(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> tuple[str, ...]:
-    notes = [*study.notes]
+def _notes(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> Iterator[str]:
+    """Yield the notes of the study, and how the values of the points were computed."""
+    yield from study.notes
     if foreign(study):
-        notes.append(STATE_UNKNOWN)
+        yield STATE_UNKNOWN
     if any(row["speedup"] is not None and not row["is_baseline"] for row in points):
-        notes.append(RATIOS)
+        yield RATIOS
     if any(row["speedup_low"] is not None for row in points):
-        notes.append(REPLICATE.format(level=LEVEL, interval=interval_words(points)))
+        yield REPLICATE.format(level=LEVEL, interval=interval_words(points))
     if any(row["step_time_s"] is not None and row["steps"] for row in points):
-        notes.append(
-            "step time = median over the steps of a run; the slowest rank counts in each step."
-        )
-    return (*notes, *hardware_notes(points, runs))
+        yield "step time = median over the steps of a run; the slowest rank counts in each step."
+    wrong: dict[str, str] = {}
+    for run, own in zip(runs["run_id"], runs["conditions"], strict=True):
+        wrong = dict.fromkeys(wrong_numbers(own), run) | wrong
+    for text, name in wrong.items():
+        yield f"{text} is no number above 0 for the run's precision, and not used (run {name})."
+    for key, meaning in _COMPUTED.items():
+        if any(row.get(key) is not None for row in points):
+            yield f"{meaning}."
 
 
 def interval_words(points: Sequence[Row]) -> str:
@@ -181,19 +188,6 @@ _COMPUTED = {
     "mfu_computed": "computed MFU = TFLOP/s a GPU, printed or else computed, / gpu_peak_tflops",
     "power_per_rate_j": "power / rate is computed, not measured as energy",
 }
-
-
-def hardware_notes(points: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
-    """Yield how values were computed, if a point has them, and conditions that are no numbers."""
-    wrong: dict[str, str] = {}
-    for first, own in enumerate(runs["conditions"]):
-        for text in wrong_numbers(own):
-            wrong.setdefault(text, runs["run_id"].iloc[first])
-    for text, name in wrong.items():
-        yield f"{text} is no number above 0 for the run's precision, and not used (run {name})."
-    for key, meaning in _COMPUTED.items():
-        if any(row.get(key) is not None for row in points):
-            yield f"{meaning}."
 
 
 NO_STEPS, NO_STEPS_IN_TABLE = "no step times are recorded", "the table has no step times"
@@ -330,7 +324,10 @@ class _Points:
         self._first = next((row for row in points if row["is_baseline"]), None)
         self._base = {row["series"]: row for row in reversed(points) if row["is_baseline"]}
         self._pairs = {(row["fastest"], row["series"], _size(row)): row for row in fastest}
-        self.groups, self.alone = _groups(self.own, fastest), one_size(points)
+        # Series that did the same work.
+        work = {row[name]: row["group"] for row in fastest for name in ("fastest", "series")}
+        self.groups = [*grouped(self.own, lambda name: str(work.get(name, name))).values()]
+        self.alone = one_size(points)
 
     def label(self, series: str) -> str:
         """Return `srun: `, or nothing for the only series."""
@@ -342,12 +339,9 @@ class _Points:
 
     def best(self, names: Sequence[str], *, largest: bool) -> Row | None:
         """Return the fastest point of some series, or the fastest of their largest size."""
-        known = [row for name in names for row in self.own[name] if _speed(row)]
-        return max(
-            known,
-            key=lambda row: (largest * self.size(row), _speed(row)),
-            default=None,
-        )
+        rates = [(rate(row, row["basis"]) or 0.0, row) for name in names for row in self.own[name]]
+        known = [(largest * self.size(row), speed, row) for speed, row in rates if speed]
+        return max(known, key=itemgetter(0, 1), default=(0, 0, None))[2]
 
     def size(self, row: Row) -> float:
         """Return the size of a point in the unit of the report, 0 if it is not known."""
@@ -425,12 +419,6 @@ def _efficient(found: _Points, points: Sequence[Row], gates: Gates) -> Iterator[
         only = " only" if above else ""
         where = together([found.named(row) for row in below])
         yield f"Efficiency is below {least} at {where}{only}."
-
-
-def _groups(own: Mapping[str, Sequence[Row]], fastest: Sequence[Row]) -> list[list[str]]:
-    """Return the names of the series that did the same work, in order."""
-    of = {row[name]: row["group"] for row in fastest for name in ("fastest", "series")}
-    return [*grouped(own, lambda name: str(of.get(name, name))).values()]
 
 
 def _group(found: _Points, group: Sequence[str], *, short: bool) -> Iterator[str]:
@@ -551,10 +539,6 @@ def speed(row: Row) -> str:
     if basis.per_step and value is not None:
         return f"{significant(value * 1e3)} ms a step"
     return f"{significant(value)} {basis.in_sentence}"
-
-
-def _speed(row: Row) -> float:
-    return rate(row, row["basis"]) or 0.0
 
 
 def _size(row: Row) -> Size:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from math import nan
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,16 @@ from msgspec.structs import replace
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, Metric, TextColumn, in_text_order
 from hpc_train.jobs.study import ALONE, axis_name
-from hpc_train.reports.report import OK, Column, Report, ReportTable, Shown, table_of, words_of
+from hpc_train.reports.report import (
+    OK,
+    Column,
+    Report,
+    ReportTable,
+    Shown,
+    column_of,
+    table_of,
+    words_of,
+)
 from hpc_train.reports.words import (
     ABSENT,
     LEVEL,
@@ -134,9 +145,12 @@ def _columns(points: Sequence[Row], wide: bool) -> list[Shown]:
     )
     axis = series_heading(points)
     regime: Shown = (Column("regime", "regime", "left"), lambda row: row["regime"] or ABSENT)
-    per_rank: Shown = (Column("micro_batch", "batch/\nrank"), _per_rank)
+    per_rank: Shown = (
+        Column("micro_batch", "batch/\nrank"),
+        lambda row: whole((row["global_batch"] or nan) / (row["ranks"] or nan)),
+    )
     return [
-        (Column("series", axis or "series", "left"), lambda row: short_series(row["series"], axis)),
+        column_of("series", axis or "series", partial(short_series, heading=axis), align="left"),
         *([regime] if wide else []),
         *size_columns(SIZE_COLUMNS),
         batch,
@@ -150,16 +164,7 @@ def _columns(points: Sequence[Row], wide: bool) -> list[Shown]:
 
 def size_columns(keys: Iterable[str]) -> list[Shown]:
     """Return columns of sizes."""
-
-    def shown(key: str) -> Shown:
-        return Column(key, SIZE_COLUMNS[key]), lambda row: whole(row.get(key))
-
-    return list(map(shown, keys))
-
-
-def _per_rank(row: Row) -> str:
-    known = row["global_batch"] is not None and row["ranks"]
-    return whole(row["global_batch"] / row["ranks"]) if known else ABSENT
+    return [column_of(key, SIZE_COLUMNS[key], whole) for key in keys]
 
 
 def _accuracy(row: Row) -> str:
@@ -262,7 +267,7 @@ def _reasons(row: Row, empty: Mapping[str, str]) -> Iterator[str]:
 
 def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:
     """Return a row for each size and each series that is compared with the fastest one there."""
-    axis, unit = series_heading(points), size_unit(points).key
+    name, unit = partial(short_series, heading=series_heading(points)), size_unit(points).key
     headings = {BASES[row["basis"]].in_heading for row in rows}
     result = headings.pop() if len(headings) == 1 else "result"
     level = levels_word(rows)
@@ -275,19 +280,10 @@ def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:
 
     columns: list[Shown] = [
         *size_columns(filter(differs, SIZE_COLUMNS)),
-        (
-            Column("fastest", "fastest\nseries", "left"),
-            lambda row: short_series(row["fastest"], axis),
-        ),
-        (Column("value", f"its\n{result}", drop=2), lambda row: significant(row["value"])),
-        (
-            Column("series", "compared\nwith", "left"),
-            lambda row: short_series(row["series"], axis) if row["series"] else ABSENT,
-        ),
-        (
-            Column("other_value", f"its\n{result}", drop=1),
-            lambda row: significant(row["other_value"]),
-        ),
+        column_of("fastest", "fastest\nseries", name, align="left"),
+        column_of("value", f"its\n{result}", significant, drop=2),
+        column_of("series", "compared\nwith", lambda s: name(s) if s else ABSENT, align="left"),
+        column_of("other_value", f"its\n{result}", significant, drop=1),
         (Column("ratio", f"times as fast\n[{level}]"), lambda row: with_limits(row, "ratio", 3)),
         (Column("verdict", "significant", "left"), _significant),
     ]
@@ -307,13 +303,6 @@ def ratio_record(row: Row) -> dict[str, Any]:
     plain = {k: v for k, v in row.items() if k not in ("ratio_low", "ratio_high")}
     ends = {end: row[f"ratio_{end}"] for end in ("low", "high")}
     return plain | {"ratio": None if row["ratio"] is None else {"value": row["ratio"], **ends}}
-
-
-def fastest_notes(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield how the comparison at each size was computed."""
-    pairs = next((row["comparisons"] for row in rows), 0)
-    if pairs:
-        yield METHOD.format(levels=levels_word(rows), confidence=LEVEL, pairs=pairs)
 
 
 STRATEGIES = (
@@ -373,21 +362,19 @@ def with_strategies(report: Report, study: ExpectedStudy, rows: Sequence[dict[st
     """Return the report with the tables of the strategies, and of the points that cannot run."""
     tables, notes = [], []
     if rows:
-        loss: Shown = (
-            Column("loss_difference", "loss\ndifference"),
-            lambda row: ABSENT if (x := row["loss_difference"]) is None else f"{x:.1e}",
+        loss = column_of(
+            "loss_difference", "loss\ndifference", lambda x: ABSENT if x is None else f"{x:.1e}"
         )
         speed = [*map(_scaled, _SPEED), loss]
         speed = [one for one in speed if any(row[one[0].key] is not None for row in rows)]
-        shown: list[Shown] = [
-            (Column("strategy", "strategy", "left"), _strategy),
-            (Column("ranks", "ranks"), lambda row: whole(row["ranks"])),
-        ]
+        first = [
+            (Column("strategy", "strategy", "left"), _strategy), column_of("ranks", "ranks", whole)
+        ]  # fmt: skip
         tables = [
-            table_of("Strategies", "strategies", [*shown, *speed], rows),
+            table_of("Strategies", "strategies", [*first, *speed], rows),
             table_of(
                 "Memory and traffic of a rank", "strategy_memory",
-                [*shown, *map(_scaled, _MEMORY)], rows,
+                [*first, *map(_scaled, _MEMORY)], rows,
             ),
         ]  # fmt: skip
         reasons = grouped((row for row in rows if row["reason"]), lambda row: str(row["reason"]))
@@ -410,8 +397,7 @@ def with_strategies(report: Report, study: ExpectedStudy, rows: Sequence[dict[st
 
 def _scaled(how: tuple[str, str, float, int | None]) -> Shown:
     key, heading, factor, decimals = how
-
-    return Column(key, heading), lambda row: fixed(row[key], decimals, factor)
+    return column_of(key, heading, lambda value: fixed(value, decimals, factor))
 
 
 def _strategy(row: Row) -> str:
@@ -430,11 +416,8 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
     bases = {row["series"]: row[unit.key] / row["ideal"] for row in known}
     fitted = [law for law in laws if not law.refused]
     alone = {law.series for law in laws} <= {ALONE}
-    shown: list[Shown] = [
-        (
-            Column("series", axis or "series", "left"),
-            lambda law: short_series(law.series, axis),
-        ),
+    columns: list[Shown] = [
+        (Column("series", axis or "series", "left"), lambda law: short_series(law.series, axis)),
         (Column("law", "law", "left"), lambda law: LAW_NAMES[law.law]),
         (Column("points", "points", drop=1), lambda law: str(law.points)),
         (
@@ -457,7 +440,7 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
             lambda law: _peak(law, bases.get(law.series, 1.0)),
         ),
     ]
-    tables = [table_of("Laws", "laws", shown[alone:], fitted, tuple(map(_law_record, laws)))]
+    tables = [table_of("Laws", "laws", columns[alone:], fitted, tuple(map(_law_record, laws)))]
     notes = []
     if forecast is not None:
         tables.append(_forecast(laws, bases, unit.plural))
@@ -483,7 +466,12 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
 
 def _forecast(laws: Sequence[Fit], bases: Mapping[str, float], sizes: str) -> ReportTable:
     """Return the points beyond the measurements; `bases` are the sizes of the series at q = 1."""
-    found = [(law, point) for law in laws for point in _beyond(law)]
+    found = []
+    for law in laws:
+        # At the next doubling of the largest measured size, and the last one.
+        curve = {point.q: point for point in law.curve if not point.measured}
+        ends = dict.fromkeys((law.largest_q * 2.0, max(curve, default=0.0)))
+        found += [(law, curve[q]) for q in ends if q in curve]
     records = [
         {
             "series": law.series,
@@ -495,7 +483,7 @@ def _forecast(laws: Sequence[Fit], bases: Mapping[str, float], sizes: str) -> Re
         for law, point in found
     ]
     alone = {law.series for law, _ in found} <= {ALONE}
-    shown: list[Shown] = [
+    columns: list[Shown] = [
         (Column("series", "series", "left"), lambda one: one[0].series),
         (Column("law", "law", "left"), lambda one: LAW_NAMES[one[0].law]),
         (Column("q", sizes), lambda one: whole(one[1].q * bases.get(one[0].series, 1.0))),
@@ -505,7 +493,7 @@ def _forecast(laws: Sequence[Fit], bases: Mapping[str, float], sizes: str) -> Re
         ),
         (Column("where", "where", "left"), lambda one: "beyond the measurements"),
     ]
-    return table_of("Forecast", "forecast", shown[alone:], found, records)
+    return table_of("Forecast", "forecast", columns[alone:], found, records)
 
 
 def _refusals(laws: Sequence[Fit]) -> str:
@@ -554,47 +542,29 @@ def _peak(law: Fit, base: float) -> str:
     return f"none: {law.no_peak}" if law.no_peak else ABSENT
 
 
-def _beyond(law: Fit) -> list[CurvePoint]:
-    """Return the points at the next doubling of the largest measured size, and the last one."""
-    curve = {point.q: point for point in law.curve if not point.measured}
-    ends = dict.fromkeys((law.largest_q * 2.0, max(curve, default=0.0)))
-    return [curve[q] for q in ends if q in curve]
-
-
 def with_target(report: Report, rows: Sequence[dict[str, Any]], target: Target) -> Report:
     """Return the report with a table of samples and time to the target of each point."""
 
-    def missing(row: Row) -> str:
-        return "" if row["state"] == "reached" else str(row["state"])
+    def value(key: str, heading: str, drop: int = 0) -> Shown:
+        """Return the column of what a point that missed the target does not have."""
 
-    def time(key: str) -> Any:
-        return lambda row: significant(row[key]) if row[key] is not None else missing(row) or ABSENT
+        def text(row: Row) -> str:
+            missed = row[key] is None and row["state"] != "reached"
+            return str(row["state"]) if missed else significant(row[key])
+
+        return Column(key, heading, drop=drop), text
 
     columns: list[Shown] = [
-        (Column("series", "series", "left"), lambda row: str(row["series"])),
-        (Column("nodes", "nodes", drop=2), lambda row: whole(row["nodes"])),
-        (Column("ranks", "ranks"), lambda row: whole(row["ranks"])),
-        (Column("global_batch", "batch", drop=3), lambda row: whole(row["global_batch"])),
+        column_of("series", "series", align="left"),
+        column_of("nodes", "nodes", whole, drop=2),
+        column_of("ranks", "ranks", whole),
+        column_of("global_batch", "batch", whole, drop=3),
         (Column("n_reached", "reached\n/n"), lambda row: f"{row['n_reached']}/{row['n_ok']}"),
-        (
-            Column("samples_to_target", "samples to\ntarget", drop=4),
-            lambda row: missing(row) or significant(row["samples_to_target"]),
-        ),
-        (
-            Column("time_to_target_s", "time to\ntarget [s]\nwith\nstart-up"),
-            time("time_to_target_s"),
-        ),
-        (
-            Column(
-                "time_to_target_without_startup_s", "time to\ntarget [s]\nwithout\nstart-up", drop=2
-            ),
-            time("time_to_target_without_startup_s"),
-        ),
-        (Column("startup_s", "start-up\n[s]", drop=1), lambda row: significant(row["startup_s"])),
-        (
-            Column("statistical_efficiency", "statistical\nefficiency [%] [95 %]"),
-            lambda row: _ratio(row["statistical_efficiency"]),
-        ),
+        value("samples_to_target", "samples to\ntarget", drop=4),
+        value("time_to_target_s", "time to\ntarget [s]\nwith\nstart-up"),
+        value("time_to_target_without_startup_s", "time to\ntarget [s]\nwithout\nstart-up", drop=2),
+        column_of("startup_s", "start-up\n[s]", significant, drop=1),
+        column_of("statistical_efficiency", "statistical\nefficiency [%] [95 %]", _ratio),
     ]
     alone = {row["series"] for row in rows} <= {ALONE}
     table = table_of(f"Time to {target}", "target", columns[alone:], rows)
