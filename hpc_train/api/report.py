@@ -339,7 +339,11 @@ def collect(
         MissingExtraError: pandas is not installed.
     """
     need("hpc_train.collect", "report", only=("pandas",))
-    from hpc_train.reports.collect import collection, frame_of
+    from hpc_train.foreign.parquet import records_frame
+    from hpc_train.reports.collect import collection
 
     search = Search(root=results_of(results), form=text_of(form, "form"))
-    return frame_of(collection(texts_of(paths, "paths"), search))
+    found = collection(texts_of(paths, "paths"), search)
+    frame = records_frame(found.packs())
+    frame.attrs["unreadable"] = list(found.stats.failed.values())
+    return frame

@@ -223,12 +223,13 @@ def _report_options(
 
 
 def _check(built: Report) -> None:
-    from hpc_train.reports.gates import check_lines, unreadable_gates
+    from hpc_train.reports.gates import checked_gates, open_checks, verdicts_of
 
-    for line in check_lines(built):
+    verdicts = verdicts_of(built)
+    for line in (*built.checks, *open_checks(built), checked_gates(verdicts)):
         click.echo(plain(f"check: {line}"), err=True)
     if built.checks:
-        sys.exit(2 if unreadable_gates(built) else 1)
+        sys.exit(2 if any(verdict.outcome == "error" for verdict in verdicts) else 1)
 
 
 @click.command()

@@ -463,8 +463,7 @@ def _values(path: Path, text: str) -> list[float]:
 # JSON lines, or a JSON array of objects -> the columns and rows of a table of results.
 #
 # Objects within objects become columns `outer.inner`. The columns are those of all rows, in the
-# order in which they appear. An object of columns, `{"nodes": {"0": 1, "1": 2}}`, is what pandas
-# writes unless told otherwise.
+# order in which they appear.
 
 _KEY = re.compile(r'"([^"\\]{1,200})"\s*:')
 _ROWS = "write one object for each job: a line each, or in an array"
@@ -480,7 +479,6 @@ def is_json_of_results(head: str) -> bool:
         return True
     try:
         _, first = next(_objects(head), (0, None))
-        first = next(iter(_rows_of_columns(first)), first)
         if not isinstance(first, dict):
             return False
         names = tuple(_cells(first))
@@ -499,10 +497,7 @@ def parse_json(path: Path, text: str) -> ResultTable:
     names: dict[str, None] = {}
     rows: list[tuple[int, dict[str, str]]] = []
     try:
-        objects = list(_objects(text))
-        if len(objects) == 1:
-            objects = [(objects[0][0], row) for row in _rows_of_columns(objects[0][1])] or objects
-        for line, value in objects:
+        for line, value in _objects(text):
             if not isinstance(value, dict):
                 shown = json.dumps(value)[:40]
                 raise LogParseError(f"{path}:{line}: {shown} is not an object", _ROWS)
@@ -515,16 +510,6 @@ def parse_json(path: Path, text: str) -> ResultTable:
         raise LogParseError(f"{path}: too many objects within one another", _ROWS) from None
     header = [(rows[0][0], list(names))] if rows else []
     return table_of(path, chain(header, ((n, [row.get(k, "") for k in names]) for n, row in rows)))
-
-
-def _rows_of_columns(value: Any) -> list[dict[str, Any]]:
-    """Return the rows of an object of columns; none of another value."""
-    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
-        return []
-    numbers = {tuple(column) for column in value.values()}
-    if len(numbers) != 1 or not all(map(str.isdecimal, *numbers)):
-        return []
-    return [{name: own[number] for name, own in value.items()} for number in numbers.pop()]
 
 
 def _objects(text: str) -> Iterator[tuple[int, Any]]:

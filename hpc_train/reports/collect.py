@@ -42,8 +42,6 @@ from hpc_train.runs.run_folders import read_study
 from hpc_train.runs.run_states import runs_below
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from hpc_train.logs.formats.base import LogParser
 
 _DECODE = msgspec.json.Decoder(Record).decode_lines
@@ -108,7 +106,10 @@ class StudyRuns(NamedTuple):
             try:
                 for pack in run_records(run, self.options, stats):
                     empty = False
-                    yield _of_one_rank(pack) if has_one_rank(run) else pack
+                    if has_one_rank(run):
+                        # A rate of unknown scope is that of the job.
+                        pack.kinds = [with_scope(kind, "global") for kind in pack.kinds]
+                    yield pack
             except LogParseError as failure:
                 errors.append(failure)
         if empty and errors:
@@ -122,12 +123,6 @@ class StudyRuns(NamedTuple):
 def has_one_rank(run: Run) -> bool:
     """Whether a run is known to have one rank."""
     return run.manifest is not None and run.manifest.plan.topology.world_size == 1
-
-
-def _of_one_rank(pack: Pack) -> Pack:
-    """Return the records of a run with one rank: a rate of unknown scope is that of the job."""
-    pack.kinds = [with_scope(kind, "global") for kind in pack.kinds]
-    return pack
 
 
 def study_runs(logs: Sequence[Path], homes: Sequence[Path], options: Wanted) -> StudyRuns:
@@ -277,19 +272,6 @@ def records_text(packs: Iterable[Pack], form: RecordFormat) -> Iterator[str]:
         yield from csv_rows(whole)
     else:
         yield from map(json_lines, whole)
-
-
-def frame_of(found: Collection) -> pd.DataFrame:
-    """Return the records of a collection as a frame; `attrs` lists files with errors.
-
-    Raises:
-        LogParseError: no file can be read, or no line of them.
-    """
-    from hpc_train.foreign.parquet import records_frame
-
-    frame = records_frame(found.packs())
-    frame.attrs["unreadable"] = list(found.stats.failed.values())
-    return frame
 
 
 def check_ending(path: Path) -> None:

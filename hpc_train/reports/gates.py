@@ -94,11 +94,17 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
         *_ratio("efficiency", gates.efficiency, points),
         *_ratio("doubling", gates.doubling, points),
         *_node_counts(gates.node_counts, points),
-        *_script(gates, *known.scripts),
-        *_busbw(gates.busbw, known.busbw),
         *_regressions(gates, known.changes, known.reference_unknown),
         *_quality(gates, points, known.runs),
     ]
+    if gates.script:
+        runs, there = known.scripts
+        none = "no job script: the input consists of logs"
+        reason = f"scripts of {there} of {runs} runs" if runs else none
+        found.append(_result("script", WHOLE, 0 < runs == there, reason))
+    for run, value in known.busbw.items() if gates.busbw is not None else ():
+        said = f"busbw {value:.4g} GB/s"
+        found.append(_at_least("busbw", run, said, gates.busbw or 0.0, {"value": value}))
     if gates.plausible is not False:
         found += [*_plausible(points), *_of_reference(gates, known)]
     if gates.missing is not False:
@@ -127,16 +133,6 @@ def sentence(verdict: GateResult) -> str:
 def open_checks(report: Report) -> tuple[str, ...]:
     """Return a line for each point at which a gate of the report is not decided."""
     return tuple(sentence(v) for v in verdicts_of(report) if v.outcome == "not decided")
-
-
-def check_lines(report: Report) -> tuple[str, ...]:
-    """Return what `--check` says: what is not met or not decided, and which gates were checked."""
-    return (*report.checks, *open_checks(report), checked_gates(verdicts_of(report)))
-
-
-def unreadable_gates(report: Report) -> bool:
-    """Whether a gate could not be decided, as the reference of the regression is unreadable."""
-    return any(verdict.outcome == "error" for verdict in verdicts_of(report))
 
 
 def checked_gates(found: Sequence[GateResult]) -> str:
@@ -258,19 +254,6 @@ def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[GateResul
         )
         where = WHOLE if series == ALONE else series
         yield _at_least("node_counts", where, said, limit, {"value": len(counts)})
-
-
-def _script(gates: Gates, runs: int, there: int) -> Iterator[GateResult]:
-    if gates.script:
-        none = "no job script: the input consists of logs"
-        reason = f"scripts of {there} of {runs} runs" if runs else none
-        yield _result("script", WHOLE, 0 < runs == there, reason)
-
-
-def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[GateResult]:
-    if limit is not None:
-        for run, value in measured.items():
-            yield _at_least("busbw", run, f"busbw {value:.4g} GB/s", limit, {"value": value})
 
 
 def _regressions(gates: Gates, changes: Sequence[Row], unknown: str) -> Iterator[GateResult]:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import functools
 import logging
 import shlex
-from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import HpcTrainError, LogParseError, ReportError, SpecError, nearest
-from hpc_train.base.metrics import UNITS
 from hpc_train.base.value import Value
 from hpc_train.base.yamlfile import read
 from hpc_train.foreign.classify_inputs import classify, one_kind, refuse_same_logs
-from hpc_train.foreign.points_file import in_order, logs_named, read_points, sized
-from hpc_train.foreign.table_file import read_table, sheet_of
+from hpc_train.foreign.points_file import Points, in_order, logs_named, read_points, sized
+from hpc_train.foreign.table_file import read_table
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.operations import PEAK
 from hpc_train.jobs.study import Warmup
@@ -28,10 +27,10 @@ from hpc_train.logs.collect import apart_warnings, packs_in, wanted
 from hpc_train.logs.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.logs.log_file import log_files, rank_of
 from hpc_train.logs.pattern_suggestions import suggested_for
-from hpc_train.logs.read_log import GUESSING, ParseStats, Wanted
+from hpc_train.logs.read_log import GUESSING, ParseStats
 from hpc_train.logs.record import RESULTS, Record
 from hpc_train.logs.record_file import read_record_file
-from hpc_train.nccl.transport import NetworkOf, run_transport, site_network, transport_notes
+from hpc_train.nccl.transport import run_transport, site_network, transport_notes
 from hpc_train.reports.collect import study_runs
 from hpc_train.runs.conditions import conditions_of
 from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
@@ -72,7 +71,7 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     """Requested runs and measurements; `unreadable` lists logs with errors.
 
     `own` are the runs of the study that have a folder. `transports` are what NCCL used in each run,
-    by its name, and `files` the foreign logs and tables that were read.
+    by its name, and `logs` its foreign logs.
     """
 
     study: ExpectedStudy
@@ -81,7 +80,7 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     unreadable: tuple[str, ...] = ()
     own: tuple[Run, ...] = ()
     transports: Mapping[str, Transport] = MappingProxyType({})
-    files: tuple[Path, ...] = ()
+    logs: Mapping[str, Sequence[Path]] = MappingProxyType({})
 
 
 def report_inputs(
@@ -147,18 +146,25 @@ def _own(
     study, own, records = found.study, found.runs, gathered(found.packs(stats))
     records, assumed = _with_durations(study, own, records)
     network_of, peaks_of = functools.cache(site_network), functools.cache(_gpu_peaks)
-    transports = {run.folder.run_id: _transport(run, network_of, stats) for run in own}
+    transports: dict[str, Transport] = {}
     conditions: dict[str, dict[str, str]] = {}
     for run in own:
+        transport = None
+        try:
+            transport = run_transport(run, network_of)
+        except LogParseError as failure:
+            _log.warning("%s", failure.message)
+            stats.failed[failure.message] = failure.message
         peak = peaks_of(run.manifest.plan.site, _partition(run.manifest)) if run.manifest else ""
-        recorded = conditions_of(run, transports[run.folder.run_id])
+        recorded = conditions_of(run, transport)
         conditions[run.folder.run_id] = {**({PEAK: peak} if peak else {}), **recorded}
+        transports |= {run.folder.run_id: transport} if transport else {}
     warmup, short = _warmup_of_short_runs(study, records)
     said = "; ".join(filter(None, (assumed, short)))
     study = msgspec.structs.replace(study, warmup=warmup, guessed=said)
-    inputs = _inputs(study, records, transports, conditions, stats)
-    study = without(inputs.study, search.excluded, homes[0])
-    return msgspec.structs.replace(inputs, study=study, own=own)
+    study = without(study, search.excluded, homes[0])
+    inputs = ReportInputs(study=study, records=records, transports=transports, own=own)
+    return _checked(inputs, conditions, stats)
 
 
 def _partition(manifest: Manifest) -> tuple[str, ...]:
@@ -181,43 +187,31 @@ def _gpu_peaks(site: str, partition: tuple[str, ...]) -> str:
     return " ".join(f"{dtype}={peak:g}" for dtype, peak in sorted(peaks.items()))
 
 
-def _inputs(
-    study: ExpectedStudy,
-    records: pd.DataFrame,
-    transports: Mapping[str, Transport | None],
-    conditions: Mapping[str, Mapping[str, str]],
-    stats: ParseStats,
+def _checked(
+    found: ReportInputs, conditions: Mapping[str, Mapping[str, str]], stats: ParseStats
 ) -> ReportInputs:
-    """Return inputs whose runs have their transports and recorded conditions; stated ones win."""
+    """Return inputs with warnings, whose runs have recorded conditions; stated ones win."""
     from hpc_train.scaling.record_arrays import run_level_records
 
-    known = {run: transport for run, transport in transports.items() if transport is not None}
+    study, transports = found.study, found.transports
     warnings = (
         *transport_notes(transports),
-        *apart_warnings(run_level_records(records, ("world_size",))),
+        *apart_warnings(run_level_records(found.records, ("world_size",))),
         *stats.refusals(),
     )
     runs = tuple(
         msgspec.structs.replace(
             run,
             conditions={**conditions.get(run.run_id, {}), **run.conditions},
-            transport=known[run.run_id].verdict if run.run_id in known else run.transport,
+            transport=own.verdict if (own := transports.get(run.run_id)) else run.transport,
         )
         for run in study.runs
     )
-    noted = msgspec.structs.replace(
-        study,
-        runs=runs,
-        notes=(*study.notes, *warnings),
-        guessed="; ".join(filter(None, (guessed_values(records, stats), study.guessed))),
-    )
-    return ReportInputs(
-        study=noted,
-        records=records,
-        warnings=warnings,
-        unreadable=tuple(stats.failed.values()),
-        transports=known,
-    )
+    said = "; ".join(filter(None, (guessed_values(found.records, stats), study.guessed)))
+    notes = (*study.notes, *warnings)
+    study = msgspec.structs.replace(study, runs=runs, notes=notes, guessed=said)
+    failed = tuple(stats.failed.values())
+    return msgspec.structs.replace(found, study=study, warnings=warnings, unreadable=failed)
 
 
 # A training that states none of the first but one of the second is compared by its duration.
@@ -268,26 +262,48 @@ def _with_durations(
     return joined_arrays((records, record_arrays(durations))), _BY_DURATION
 
 
-def _transport(run: Run, network_of: NetworkOf, stats: ParseStats) -> Transport | None:
-    """Return the transport of a run; a damaged stored file is recorded and gives None."""
-    try:
-        return run_transport(run, network_of)
-    except LogParseError as failure:
-        _log.warning("%s", failure.message)
-        stats.failed[failure.message] = failure.message
-        return None
-
-
 def _foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> ReportInputs:
-    """Return the inputs of logs, records or tables of other programs, with the sizes in a file."""
-    found = _read_foreign(paths, search, stats)
-    conditions = {
-        run: conditions_of(None, transport) for run, transport in found.transports.items()
-    }
-    study = without(found.study, search.excluded, None)
-    refuse_same_logs(study, found.files)
-    inputs = _inputs(study, found.records, found.transports, conditions, stats)
-    return msgspec.structs.replace(inputs, files=found.inputs)
+    """Return the inputs of logs, records or tables of other programs, with stated sizes.
+
+    Raises:
+        LogParseError: paths of several kinds, or a file with an error.
+    """
+    kind = one_kind(paths, search.form)
+    if search.patterns and kind in ("tables", "records"):
+        raise LogParseError(f"{paths[0]}: not a log, so --pattern reads no line of it")
+    points_path = paths[0] if kind == "points" else search.points
+    if points_path is not None and search.sizes:
+        option = next(iter(search.sizes))
+        raise LogParseError(f"--{option} and {points_path} both state sizes", "give one of them")
+    if kind == "tables":
+        found = _of_tables(paths, search)
+    elif kind == "records":
+        found = _of_records(paths)
+    points = read_points(points_path) if points_path is not None and kind != "tables" else None
+    if kind in ("logs", "points"):
+        logs = logs_named(points) if kind == "points" and points else paths
+        found = _of_logs(logs, search, stats)
+    found = _sized(found, search, points)
+    found = msgspec.structs.replace(found, study=without(found.study, search.excluded, None))
+    refuse_same_logs(found.study, found.logs)
+    used = {run: conditions_of(None, transport) for run, transport in found.transports.items()}
+    return _checked(found, used, stats)
+
+
+def _sized(found: ReportInputs, search: Search, points: Points | None) -> ReportInputs:
+    """Return the inputs with the sizes that options or a file of sizes state."""
+    if not search.sizes and points is None:
+        return found
+    from hpc_train.scaling.record_arrays import joined_arrays, record_arrays, run_level_records
+
+    run_level = run_level_records(found.records)
+    if points is None:
+        study = in_order(found.study, run_level, search.sizes)
+        return msgspec.structs.replace(found, study=study)
+    own = {run.run_id: list(found.logs.get(run.run_id, ())) for run in found.study.runs}
+    study, more = sized(found.study, run_level, points, own)
+    records = joined_arrays((found.records, record_arrays(more)))
+    return msgspec.structs.replace(found, study=study, records=records)
 
 
 _LONGEST = 60
@@ -324,79 +340,33 @@ _OF_BENCHMARKS = frozenset(
 _FIRST = Warmup(steps=1)
 
 
-class _Foreign(NamedTuple):
-    """Runs with their records, transports and files.
+def _of_tables(paths: Sequence[Path], search: Search) -> ReportInputs:
+    if search.points is not None or search.sizes:
+        given = search.points or f"--{next(iter(search.sizes))}"
+        raise LogParseError(f"{given}: a table has the sizes of its runs in columns")
+    tables = list(map(read_table, paths))
+    # Numpy and pandas are imported here, so that errors above are reported at once.
+    from hpc_train.foreign.runs_from_table import table_study
+    from hpc_train.scaling.record_arrays import record_arrays
 
-    `inputs` are all files that were read.
-    """
-
-    study: ExpectedStudy
-    records: pd.DataFrame
-    transports: dict[str, Transport | None]
-    files: dict[str, list[Path]]
-    inputs: tuple[Path, ...] = ()
-
-
-def _read_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> _Foreign:
-    """Read the results at the paths, with the sizes in a file; `stats` is updated.
-
-    Raises:
-        LogParseError: paths of several kinds, or a file with an error.
-    """
-    kind = one_kind(paths, search.form)
-    if search.patterns and kind in ("tables", "records"):
-        raise LogParseError(f"{paths[0]}: not a log, so --pattern reads no line of it")
-    if kind == "tables":
-        if search.points is not None or search.sizes:
-            given = search.points or f"--{next(iter(search.sizes))}"
-            raise LogParseError(f"{given}: a table has the sizes of its runs in columns")
-        tables = list(map(read_table, paths))
-        # Numpy and pandas are imported here, so that errors above are reported at once.
-        from hpc_train.foreign.runs_from_table import table_study
-        from hpc_train.scaling.record_arrays import record_arrays
-
-        study, records = table_study(tables)
-        files = tuple(dict.fromkeys(sheet_of(path)[0] for path in paths))
-        return _Foreign(study, record_arrays(records), {}, {}, files)
-    points_path = paths[0] if kind == "points" else search.points
-    if points_path is not None and search.sizes:
-        option = next(iter(search.sizes))
-        raise LogParseError(f"--{option} and {points_path} both state sizes", "give one of them")
-    points = read_points(points_path) if points_path is not None else None
-    if kind == "records":
-        results = _of_records(paths)
-    else:
-        logs = logs_named(points) if kind == "points" and points else paths
-        options = wanted(search.form, search.prefix, search.patterns)
-        results = _of_logs(logs, options, stats, allow_failed=search.allow_failed)
-    from hpc_train.scaling.record_arrays import joined_arrays, record_arrays, run_level_records
-
-    run_level = run_level_records(results.records)
-    if search.sizes:
-        return results._replace(study=in_order(results.study, run_level, search.sizes))
-    if points is None or points_path is None:
-        return results
-    own = {run.run_id: results.files.get(run.run_id, []) for run in results.study.runs}
-    study, more = sized(results.study, run_level, points, own)
-    every = joined_arrays((results.records, record_arrays(more)))
-    return results._replace(study=study, records=every, inputs=(points_path, *results.inputs))
+    study, records = table_study(tables)
+    return ReportInputs(study=study, records=record_arrays(records))
 
 
-def _of_logs(
-    paths: Sequence[Path], options: Wanted, stats: ParseStats, *, allow_failed: bool
-) -> _Foreign:
+def _of_logs(paths: Sequence[Path], search: Search, stats: ParseStats) -> ReportInputs:
     # Tables and records need no diagnosis, and its signatures are slow to load.
     from hpc_train.diagnosis.diagnose import log_ends
     from hpc_train.scaling.record_arrays import gathered, highest_ranks, metrics_of, of_last_job
 
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
+    options = wanted(search.form, search.prefix, search.patterns)
     records = gathered(packs_in(logs, options, stats))
     ends = log_ends(runs, stats.failed)
-    transports = {run: end.transport for run, end in ends.items()}
+    transports = {run: end.transport for run, end in ends.items() if end.transport}
     starts = {source: lines for end in ends.values() for source, lines in end.starts.items()}
     records, begun = of_last_job(records, starts)
-    if not len(records.value) and not any(transports.values()):
+    if not len(records.value) and not transports:
         raise nothing(logs, stats)
     named = highest_ranks(records)
     ranks = {
@@ -406,11 +376,14 @@ def _of_logs(
     }
     study = _study("logs", ranks, metrics_of(records))
     failures = {run: end.failure for run, end in ends.items() if end.failure}
-    study = _failed(study, failures, allow_failed=allow_failed)
-    files = {run: [log.path for log in own] for run, own in runs.items()}
+    study = _failed(study, failures, allow_failed=search.allow_failed)
     assumed = f"reading the last job of each log (from {', '.join(begun)})" if begun else ""
-    study = msgspec.structs.replace(study, assumed=assumed)
-    return _Foreign(study, records, transports, files, tuple(log.path for log in logs))
+    return ReportInputs(
+        study=msgspec.structs.replace(study, assumed=assumed),
+        records=records,
+        transports=transports,
+        logs={run: [log.path for log in own] for run, own in runs.items()},
+    )
 
 
 def _failed(
@@ -430,33 +403,23 @@ def _failed(
     return msgspec.structs.replace(study, runs=runs)
 
 
-def _of_records(paths: Sequence[Path]) -> _Foreign:
-    from hpc_train.scaling.record_arrays import joined_arrays, metrics_of
+def _of_records(paths: Sequence[Path]) -> ReportInputs:
+    from hpc_train.scaling.record_arrays import joined_arrays, metrics_of, record_arrays
 
-    records = joined_arrays([_read_records(path) for path in paths])
+    parts = []
+    for path in paths:
+        if path.suffix == ".parquet":
+            from hpc_train.foreign.parquet import read_records
+
+            parts.append(record_arrays(read_records(path)))
+        else:
+            parts.append(record_arrays(read_record_file(path)))
+    records = joined_arrays(parts)
     runs = metrics_of(records)
     if not runs:
         raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
     study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs)
-    study = msgspec.structs.replace(study, notes=(*study.notes, *_misspelt(paths[0], runs)))
-    return _Foreign(study, records, {}, {}, tuple(paths))
-
-
-def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
-    """Yield notes on unknown metrics that are similar to a known one."""
-    for metric in sorted(set().union(*runs.values()) - UNITS.keys()):
-        if near := nearest(metric, UNITS):
-            yield f"{path}: the metric {metric!r} is not known{near}"
-
-
-def _read_records(path: Path) -> pd.DataFrame:
-    from hpc_train.scaling.record_arrays import record_arrays
-
-    if path.suffix != ".parquet":
-        return record_arrays(read_record_file(path))
-    from hpc_train.foreign.parquet import read_records
-
-    return record_arrays(read_records(path))
+    return ReportInputs(study=study, records=records)
 
 
 def _study(

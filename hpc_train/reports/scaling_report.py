@@ -331,7 +331,9 @@ class _Points:
 
     def label(self, series: str) -> str:
         """Return `srun: `, or nothing for the only series."""
-        return "" if series == ALONE else f"{short_series(series, self._axis)}: "
+        return (
+            "" if series == ALONE or len(self.own) == 1 else f"{short_series(series, self._axis)}: "
+        )
 
     def base(self, row: Row) -> Row | None:
         """Return the baseline of a point: of its series, else the common one."""

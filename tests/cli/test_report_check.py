@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -39,24 +38,6 @@ def test_what_cannot_be_right_is_said_first_and_fails_the_check(
     assert "check: gate not met: " in done.stderr
     assert "check: Gates checked: " in done.stderr
     assert hpctrain("report", "t.csv").returncode == 0
-
-
-SOUND = f"{HEAD},samples_per_second\n1,4,256,500\n2,4,256,940\n"
-
-
-@pytest.mark.parametrize("flags", [None, "n=1", [1]])
-def test_flags_of_a_stored_report_that_are_no_texts_are_an_error(
-    hpctrain: Hpctrain, flags: object
-) -> None:
-    Path("t.csv").write_text(SOUND)
-    hpctrain("report", "t.csv", "-o", "old.json")
-    content = json.loads(Path("old.json").read_text())
-    content["rows"][0]["flags"] = flags
-    Path("old.json").write_text(json.dumps(content))
-    done = hpctrain("report", "t.csv", "--against", "old.json")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "old.json: a report that is cut or damaged: Expected `" in done.stderr
-    assert "$.rows[0].flags" in done.stderr
 
 
 def test_the_check_names_the_gates_that_were_not_checked(hpctrain: Hpctrain) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.table_file import is_comment, is_result_table, read_table
+from hpc_train.foreign.table_file import is_result_table, read_table
 from tests.cases import cases
 
 
@@ -60,17 +60,6 @@ def test_the_line_of_excel_names_no_column(tmp_path: Path, line: str, separator:
     assert is_result_table(path)
     table = read_table(path)
     assert (table.line, table.names, table.rows) == (2, ("nodes", "x"), ((3, ("1", "a")),))
-
-
-@pytest.mark.parametrize(
-    ("line", "is_it"),
-    [
-        ("# a", True), ("  # a", True), ('"# a"', True), ("## a", True), ("#,a", True),
-        ("#;a", True), ("#\ta", True), ("#GPUs,a", False), ("a # b", False),
-    ],
-)  # fmt: skip
-def test_a_comment_is_no_heading(line: str, *, is_it: bool) -> None:
-    assert is_comment(line) is is_it
 
 
 @pytest.mark.parametrize(

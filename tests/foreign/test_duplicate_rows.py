@@ -58,14 +58,6 @@ def test_one_job_in_two_tables_with_two_units_counts_once(tmp_path: Path) -> Non
     assert tables(tmp_path, seconds, milliseconds.replace("520", "530")) == 2
 
 
-def test_the_rows_of_one_job_are_named_among_others(tmp_path: Path) -> None:
-    first = "1,4,256,500.121\n1,4,256,500.122\n1,4,256,500.123\n"
-    second = "1,4,256,500.124\n1,4,256,500.12300000000004\n2,4,256,\n"
-    head = HEAD.removeprefix("run,")
-    with pytest.raises(LogParseError, match=r"t1\.csv:3: the same row as .*t0\.csv:4: one job"):
-        tables(tmp_path, f"{head}\n{first}", f"{head}\n{second}")
-
-
 def test_two_jobs_that_failed_alike_are_two_jobs(tmp_path: Path) -> None:
     assert tables(tmp_path, "nodes,samples_per_second,state\n2,,FAILED\n2,,FAILED\n") == 2
 

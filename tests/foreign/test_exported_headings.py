@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.header import plain_headings
 from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.foreign.table_file import read_table
 from hpc_train.runs.expected_runs import ExpectedStudy
@@ -69,20 +68,6 @@ def test_an_axis_that_differs_in_each_row_is_named(tmp_path: Path) -> None:
     assert any("separate series in 'kind' (3 values);" in note for note in notes)
     notes = study(tmp_path, head + "1,0.5,a\n2,0.3,a\n4,0.2,b\n").notes
     assert not any("separate series" in note for note in notes)
-
-
-@pytest.mark.parametrize(
-    ("name", "plain"),
-    [
-        ("metrics.step_time", "step_time"), ("summary/step_time", "step_time"),
-        ("metrics.f1", ""), ("params.f1", "f1"), ("config.nodes", "nodes"), ("tags.nodes", ""),
-        ("metrics.throughput", "throughput"), ("_runtime", "wall_s"), ("_timestamp", ""),
-        ("Metrics.Step time [ms]", "Step time [ms]"), ("nodes", "nodes"), ("", ""),
-        ("runtime", "runtime"),
-    ],
-)  # fmt: skip
-def test_headings(name: str, plain: str) -> None:
-    assert plain_headings([name]) == (plain,)
 
 
 @pytest.mark.parametrize("column", ["step", "Epoch"])

@@ -86,16 +86,6 @@ def test_what_a_heading_was_read_as_is_said(tmp_path: Path) -> None:
     assert said in notes
 
 
-def test_a_wall_time_has_a_unit_too(tmp_path: Path) -> None:
-    found = read(tmp_path, "gpus,epoch_time,wall time [h]\n8,500,2\n")
-    assert found.study.runs[0].wall_s == 7200
-
-
-def test_comments_in_a_table_are_none_of_its_rows(tmp_path: Path) -> None:
-    text = f"# of 2026, on the cluster\n{HEAD}\n1,8,8,512,1000\n# again, hotter\n2,8,8,512,1900\n"
-    assert [p["nodes"] for p in rows(read(tmp_path, text))] == [1, 2]
-
-
 def test_a_table_without_a_header_is_told_how_one_begins(tmp_path: Path) -> None:
     with pytest.raises(
         LogParseError, match=":1: no column of a known time, rate or loss"
@@ -112,12 +102,6 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 
 def kinds(*names: str) -> list[str]:
     return [column.kind for column in columns(names, "t.csv:3")]
-
-
-def test_the_kind_of_each_column_and_several_without_a_name() -> None:
-    assert kinds("run", "nodes", "step_time", "torch", "seed", "lr", "", "", "problem") == [
-        "run", "size", "measure", "condition", "unused", "axis", "unused", "unused", "run",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -54,24 +54,9 @@ def test_two_labels_are_two_series(tmp_path: Path) -> None:
     ]
 
 
-def test_two_labels_and_one_of_them_wrong(tmp_path: Path) -> None:
-    rows = [row.format("weak") for row in STRONG] + [row.format("strong") for row in STRONG]
-    with pytest.raises(ReportError, match="declared weak scaling, but the data are strong"):
-        report(tmp_path, "scaling", *rows)
-
-
 def test_a_label_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         LogParseError, match=r"table.csv:3: scaling: 'storng' is not a scaling"
     ) as caught:
         report(tmp_path, "scaling", STRONG[0].format("strong"), STRONG[1].format("storng"))
     assert "did you mean 'strong'?; allowed: strong, weak" in caught.value.message
-
-
-def test_the_gain_in_time_to_train_is_an_answer_where_batches_differ(tmp_path: Path) -> None:
-    path = tmp_path / "gpt3.csv"
-    rows = "64,8,1536,6564\n1344,8,2688,441\n"
-    path.write_text(f"nodes,gpus_per_node,global_batch_size,time_to_train\n{rows}")
-    summary = build_report(report_inputs([str(path)], Search(root=tmp_path / "none"))).summary
-    said = "10752 GPUs 441.0 s to train, 14.88 times 512 GPUs, efficiency 71 %, by the time to"
-    assert summary[0].startswith(said)

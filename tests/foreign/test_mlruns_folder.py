@@ -177,16 +177,3 @@ def test_a_run_without_metrics_is_a_row(tmp_path: Path) -> None:
         ("b", JobState.FAILED.value),
     ]
     assert is_result_table(failed)
-
-
-def test_only_deleted_runs(tmp_path: Path) -> None:
-    make_run(tmp_path, "a", {"step_time": STEPS}, {"stage": "deleted"})
-    with pytest.raises(LogParseError, match="no run in it that was not deleted"):
-        read_table(tmp_path)
-
-
-def test_the_current_folder_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_run(tmp_path, "a", {"step_time": STEPS})
-    monkeypatch.chdir(tmp_path)
-    study, _ = table_study([read_table(Path())])
-    assert study.name == tmp_path.name

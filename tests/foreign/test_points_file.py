@@ -85,14 +85,6 @@ def test_an_exact_name_precedes_a_pattern_and_each_pattern_names_its_own(logs: P
     assert sizes == {"n1-a.log": 1, "n1-b.log": 4, "n2-a.log": 2}
 
 
-def test_a_file_of_sizes_alone_changes_nothing_else(logs: Path) -> None:
-    study = stated(logs, FLAT, "logs").study
-    (logs / "points.yaml").unlink()
-    plain = report_inputs([str(logs / "logs")], Search(root=logs / "none")).study
-    assert (study.name, study.scaling, study.baseline) == (plain.name, None, plain.baseline)
-    assert (study.warmup, study.gates) == (plain.warmup, plain.gates)
-
-
 def test_a_log_without_a_key_is_named(logs: Path) -> None:
     found = stated(logs, "n1-a.log: {nodes: 1}\n", "logs")
     assert "does not state n1-b.log, n2-a.log" in " ".join(found.study.notes)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.foreign.runs_from_table import table_names, table_study
+from hpc_train.foreign.runs_from_table import table_study
 from hpc_train.foreign.table_file import read_table
 from hpc_train.runs.expected_runs import ExpectedStudy
 
@@ -68,14 +68,6 @@ def test_an_exit_code_is_a_state(
     assert (run.state, run.problem, run.axes) == (state, problem, {})
 
 
-def test_the_state_decides_beside_an_exit_code(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    head = "nodes,step_time,State,ExitCode\n"
-    path.write_text(f"{head}1,0.5,COMPLETED,0:0\n1,0.4,TIMEOUT,0:0\n2,0.3,OUT_OF_MEMORY,0:125\n")
-    states = [run.state for run in table_study([read_table(path)])[0].runs]
-    assert states == ["COMPLETED", "TIMEOUT", "OUT_OF_MEMORY"]
-
-
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
@@ -112,9 +104,3 @@ def test_rows_of_one_name_are_told_apart_by_their_repetition(tmp_path: Path) -> 
 def test_a_second_run_of_one_name_is_an_error(tmp_path: Path, rows: str) -> None:
     with pytest.raises(LogParseError, match=r"t\.csv:\d: a second run called 'a(-r1)?'; the first"):
         names(tmp_path, rows)
-
-
-def test_sheets_of_one_workbook_are_named(tmp_path: Path) -> None:
-    paths = [tmp_path / name for name in ("a.xlsx:v1.2", "a.xlsx:Runs", "b.xlsx:Runs", "c.csv")]
-    assert table_names(paths) == ["a:v1.2", "a:Runs", "b", "c"]
-    assert table_names(paths[:1]) == ["a"]

@@ -55,12 +55,6 @@ def test_a_rate_follows_from_step_time_and_batch(tmp_path: Path) -> None:
     assert points[1]["speedup"]["value"] == pytest.approx(2)
 
 
-def test_nodes_are_enough_for_an_efficiency(tmp_path: Path) -> None:
-    points = rows(read(tmp_path, "nodes,global_batch_size,time_to_train\n1,64,100\n4,64,50\n"))
-    seen = [(point["efficiency"]["value"], point["regime"]) for point in points]
-    assert seen == [(1, "strong"), (pytest.approx(0.5), "strong")]
-
-
 def test_states_and_reasons_of_rows(tmp_path: Path) -> None:
     text = (
         "name,nodes,gpus_per_node,samples_per_second,state,problem,exclude\n"
@@ -218,10 +212,3 @@ def test_tables_and_logs_make_none(tmp_path: Path) -> None:
     words = [str(tmp_path / "a.csv"), str(tmp_path / "a.log")]
     with pytest.raises(LogParseError, match="cannot be put into one report"):
         report_inputs(words, Search(root=tmp_path / "none"))
-
-
-def test_a_log_in_csv_stays_a_log(tmp_path: Path) -> None:
-    path = tmp_path / "summary.csv"
-    path.write_text("epoch,step,epoch_time,loss\n0,9,12.5,1.5\n1,19,12.0,1.2\n")
-    found = report_inputs([str(path)], Search(root=tmp_path / "none"))
-    assert {record.parser for record in records_in(found.records)} == {"metrics_csv"}

@@ -32,14 +32,6 @@ def batch(run: str, value: float, **fields: Any) -> Record:
     return record(run, "global_batch_size", value, **fields)
 
 
-def test_stated_values_precede_those_of_a_log() -> None:
-    own = replace(foreign("a"), axes={"lr": 1, "x": 1}, conditions={"torch": "2.8", "nccl": "2"})
-    stated = eight(axes={"lr": 2}, conditions={"torch": "2.9"})
-    (run,) = with_stated([own], a=stated)[0].runs
-    assert (run.axes, run.sizes) == ({"lr": 2, "x": 1}, stated.sizes)
-    assert run.conditions == {"torch": "2.9", "nccl": "2"}
-
-
 def test_runs_with_the_same_stated_values_are_repetitions() -> None:
     runs = [foreign(name, number) for number, name in enumerate("abcd", start=1)]
     found, records = with_stated(runs, a=eight(), b=eight(global_batch=64), c=eight(), d=eight())

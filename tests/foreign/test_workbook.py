@@ -72,14 +72,6 @@ def test_the_sheet_may_follow_the_name_of_the_file(tmp_path: Path) -> None:
         assert sheet_of(tmp_path / other) == (tmp_path / other, "")
 
 
-def test_a_file_whose_name_looks_like_one_with_a_sheet_is_that_file(tmp_path: Path) -> None:
-    written(tmp_path, Runs=ROWS)
-    path = tmp_path / "t.xlsx:Runs"
-    path.write_text("a log\n")
-    assert sheet_of(path) == (path, "")
-    assert not is_result_table(path)
-
-
 def test_a_formula_with_a_value_is_that_value(tmp_path: Path) -> None:
     path = written(tmp_path, Runs=[["nodes", "step_time"], [1, "=0.25*2"]])
     stored = tmp_path / "stored.xlsx"
@@ -103,16 +95,6 @@ def test_a_file_that_was_cut_is_refused(tmp_path: Path, share: float) -> None:
     with pytest.raises(LogParseError, match=r"t\.xlsx: not a whole Excel workbook: ") as caught:
         read_table(path)
     assert "CSV" in caught.value.hint
-
-
-def test_a_sheet_that_is_no_xml_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, Runs=ROWS)
-    damaged = tmp_path / "damaged.xlsx"
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(damaged, "w") as new:
-        for name in old.namelist():
-            new.writestr(name, b"<x" if name.endswith("sheet1.xml") else old.read(name))
-    with pytest.raises(LogParseError, match=r"damaged\.xlsx: not a whole Excel workbook: "):
-        read_table(damaged)
 
 
 def test_the_package_is_named_where_it_is_missing(

@@ -30,12 +30,6 @@ def test_a_run_without_a_value_has_a_row_that_says_why() -> None:
     assert len({row["run_id"] for row in rows()}) == 18
 
 
-def test_a_value_of_nothing_is_a_value() -> None:
-    run = {"run_id": "a", "problem": "", "accuracy": 0.0, "restarts": 0, "loss": None}
-    found = [(row["metric"], row["value"]) for row in csv_table.tidy_rows("s", [run])]
-    assert sorted(found) == [("accuracy", 0.0), ("restarts", 0)]
-
-
 def test_bounds_and_kinds_are_columns_of_their_own() -> None:
     """A row without them leaves the columns empty, and adds none."""
     rows = (

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from hpc_train.jobs.study import Gates
-from hpc_train.reports.formats import json_report, latex, markdown, text
-from hpc_train.reports.formats.page.render import render as page
+from hpc_train.reports.formats import text
 from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
 from tests.scaling.strategies import SLOW_AND_FAST, Tables, tables
@@ -75,16 +72,3 @@ def test_of_many_series_the_first_screen_has_the_range() -> None:
     assert len(lines) <= 60
     assert max(map(len, lines)) <= 100
     assert sum(len(line.split()) for line in found.answer) <= 40
-
-
-def test_every_format_has_the_comparison(report: Report) -> None:
-    for render in (text.render, markdown.render, latex.render, page):
-        shown = render(report)
-        assert "Comparison at each size" in shown
-        assert "compared" in shown
-    rows = json.loads(json_report.render(report))["comparison"]
-    assert [row["nodes"] for row in rows] == [1, 2, 4, 8]
-    assert rows[-1]["fastest"] == "launcher=B"
-    assert rows[-1]["ratio"]["low"] < 2.1 < rows[-1]["ratio"]["high"]
-    assert rows[-1]["level"] == pytest.approx(1 - 0.05 / 4)
-    assert max(map(len, text.render(report).splitlines())) <= 100

@@ -17,11 +17,6 @@ FORMATS = (text, markdown, render, csv_table, json_report)
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_the_same_study_gives_the_same_text(form: ModuleType) -> None:
-    assert form.render(report.__wrapped__()) == form.render(report.__wrapped__())
-
-
-@pytest.mark.parametrize("form", FORMATS)
 def test_an_empty_study_can_be_rendered(form: ModuleType) -> None:
     assert isinstance(form.render(empty()), str)
 

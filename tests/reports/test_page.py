@@ -8,7 +8,6 @@ import re
 import time
 from collections import Counter
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,7 +15,6 @@ import pytest
 
 from hpc_train.reports.formats.page.render import MOST_ENDS, render
 from hpc_train.reports.report import Report
-from hpc_train.reports.write_report import check_format, default_options, write_report
 from tests.reports.finished import HOSTILE, empty, report
 from tests.reports.whole import TURNED, WORDS, whole
 
@@ -122,13 +120,6 @@ def test_everything_of_the_report_is_there(elements: Elements) -> None:
             assert cell in elements.text
     assert "PARTIAL" in elements.text
     assert "2.4.0+cu124 (15x)" in elements.text
-
-
-def test_a_file_of_that_ending_is_a_page(tmp_path: Path) -> None:
-    check_format(None, tmp_path / "r.html")
-    assert default_options(tmp_path / "r.html", None).details
-    write_report(report(), tmp_path / "r.html", None)
-    assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.long

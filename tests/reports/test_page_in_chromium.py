@@ -131,13 +131,6 @@ def test_runs_are_found_and_sorted(tab: Tab, page: Path) -> None:
     assert tab.value(f"{head}.parentNode.ariaSort") == "descending"
 
 
-def test_a_link_opens_what_it_leads_to(tab: Tab, page: Path) -> None:
-    tab.open(page)
-    assert tab.value("document.querySelector('.end').open") is False
-    tab.value("document.querySelector('.all a[href=\"#e1\"]').click()")
-    assert tab.value("document.querySelector('.end').open") is True
-
-
 def test_on_paper_everything_is_open_and_within_the_margins(tab: Tab, page: Path) -> None:
     tab.medium("print")
     tab.open(page, PAPER)

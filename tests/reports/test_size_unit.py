@@ -11,7 +11,6 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.figures.canvas import plain_number
 from hpc_train.reports.report_inputs import report_inputs
-from hpc_train.reports.words import baseline_size, size_unit
 from hpc_train.scaling.report_options import ReportOptions
 
 TABLES = {
@@ -44,17 +43,6 @@ def test_one_unit_everywhere(tmp_path: Path, unit: tuple[str, str]) -> None:
     for figure in made.figures:
         assert figure.data is not None
         assert {4, 128} <= {row[key] for row in figure.data.records}, figure.name
-
-
-def test_the_unit_is_what_each_point_has() -> None:
-    both = {"series": "a", "gpus": 8, "ranks": 4, "nodes": 2, "ideal": 2.0}
-    assert size_unit([both]).key == "gpus"
-    assert size_unit([both, {**both, "gpus": None}]).key == "ranks"
-    assert size_unit([both, {**both, "gpus": 0, "ranks": None}]).key == "nodes"
-    assert size_unit([both, dict.fromkeys(both)]).key == "gpus"
-    assert size_unit([]).plural == "ranks"
-    assert baseline_size([both], "a", size_unit([both])) == 4.0
-    assert baseline_size([both], "b", size_unit([both])) is None
 
 
 def test_large_sizes_have_no_exponent() -> None:
