@@ -391,7 +391,10 @@ def _rows(rows: Sequence[AdviceRow], machine: MachineSize) -> ReportTable:
         (Column("strategy", "strategy", "left"), lambda row: row.strategy),
         (Column("ranks", f"{unit}s"), lambda row: str(row.ranks)),
         (Column("nodes", "nodes", drop=1), lambda row: str(row.nodes)),
-        (Column("memory", f"memory\n[GiB/{unit}]"), _memory),
+        (
+            Column("memory", f"memory\n[GiB/{unit}]"),
+            lambda row: bounds_text(row.memory and row.memory.whole.times(1 / _GIB)),
+        ),
         (Column("fits", "fits", "left", drop=5), lambda row: _WORDS[row.fits]),
         (
             Column("sent", "sent in\na step", drop=2),
@@ -407,18 +410,13 @@ def _rows(rows: Sequence[AdviceRow], machine: MachineSize) -> ReportTable:
             Column("gpu_hours", f"{unit} time", drop=6),
             lambda row: bounds_text(row.gpu_hours, hours_of("")),
         ),
-        (Column("verdict", "verdict", "left", prose=True), _verdict),
+        (
+            Column("verdict", "verdict", "left", prose=True),
+            lambda row: ": ".join(filter(None, (row.verdict, row.reason))) + row.assuming,
+        ),
     ]
     shown = [one for one in columns if any(one[1](row) != ABSENT for row in rows)]
     return table_of("Strategies", "rows", shown, rows, tuple(map(_record, rows)))
-
-
-def _memory(row: AdviceRow) -> str:
-    return ABSENT if row.memory is None else bounds_text(row.memory.whole.times(1 / _GIB))
-
-
-def _verdict(row: AdviceRow) -> str:
-    return (f"{row.verdict}: {row.reason}" if row.reason else row.verdict) + row.assuming
 
 
 def bounds_text(bounds: Range | None, units: Units = NUMBER) -> str:

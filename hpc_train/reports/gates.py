@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree as Xml
 
 import msgspec
@@ -22,7 +22,17 @@ from hpc_train.reports.report import (
     table_of,
     words_of,
 )
-from hpc_train.reports.words import Row, counted, first_of, grouped, names, one_line, significant
+from hpc_train.reports.words import (
+    SIZE,
+    Row,
+    counted,
+    first_of,
+    grouped,
+    names,
+    one_line,
+    point_of,
+    significant,
+)
 from hpc_train.runs.expected_runs import CONTRADICTED, EXCLUDED
 from hpc_train.scaling.run_flags import IMPLAUSIBLE, LOSS_LOST, FlagCode
 
@@ -31,8 +41,17 @@ _ROUNDING = 1e-9
 WHOLE, REFERENCE = "the study", "reference of the regression gate"
 NOTHING = "not decided at any point"
 GATES = tuple(name for name in Gates.__struct_fields__ if name != "rule")
-_SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
-OF_RUN = ("run_id", "state", "problem", "flags", "accuracy", "loss", "samples_seen", *_SIZES)
+OF_RUN = (
+    "run_id",
+    "state",
+    "problem",
+    "flags",
+    "accuracy",
+    "loss",
+    "samples_seen",
+    "series",
+    *SIZE,
+)
 # A collapse fails the check even without a requested limit.
 _LIMITS = {"accuracy": 0.03, "loss": 0.5}
 # A doubling of a loss near 0 is not significant.
@@ -318,19 +337,14 @@ def _caveats(gates: Gates, known: GateInputs, found: Sequence[GateResult]) -> It
 
 def _missing(points: Sequence[Row], known: GateInputs) -> Iterator[GateResult]:
     """Fail at points without an ok run, unless all their runs are benchmarks with a bandwidth."""
-    runs = grouped((run for run in known.runs if run["state"] != EXCLUDED), _key)
+    runs = grouped((run for run in known.runs if run["state"] != EXCLUDED), point_of)
     name = names(points)
     for row in points:
-        own = runs.get(_key(row), [])
+        own = runs.get(point_of(row), [])
         measured = len(own) if all(_is_benchmark(run, known.busbw) for run in own) else 0
         reason = f"{row['n_ok']} ok" if row["n_ok"] else row["not_ok"] or "no run"
         reason = f"{measured} with a bandwidth" if measured else reason
         yield _result("missing", name(row), bool(row["n_ok"] or measured), reason)
-
-
-def _key(row: Row) -> tuple[Any, ...]:
-    """Return the key of a point, or of the point of a run."""
-    return tuple(row.get(name) for name in _SIZES)
 
 
 def _is_benchmark(run: Row, measured: Collection[str]) -> bool:
@@ -345,12 +359,12 @@ def _quality(gates: Gates, points: Sequence[Row], runs: Sequence[Row]) -> Iterat
     Values are compared, not intervals: a collapse of one of several runs counts, and one repetition
     has no interval. The baseline's own runs are also compared with the other points.
     """
-    done = grouped((run for run in runs if run["state"] == _OK), _key)
+    done = grouped((run for run in runs if run["state"] == _OK), point_of)
     first = {row["series"]: row for row in reversed(points) if row["is_baseline"]}
     common, name = next((row for row in points if row["is_baseline"]), None), names(points)
     for row in points:
         base, others = first.get(row["series"], common), list[Row]()
-        key, first_key = _key(row), _key(base) if base else ()
+        key, first_key = point_of(row), point_of(base) if base else ()
         if key == first_key:
             others = [*chain(*(runs for of, runs in done.items() if of[0] == key[0] and of != key))]
         sides = (done.get(key, []), done.get(first_key, []), others)

@@ -38,7 +38,6 @@ from hpc_train.reports.words import (
     rate,
     regimes,
     series_heading,
-    series_with,
     short_series,
     significant,
     size_unit,
@@ -266,7 +265,11 @@ def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
     known = {named(row) for row, batch in zip(points, batches, strict=True) if batch}
     if found and len(known) > 1:
         said = "as declared" if study.scaling else "derived from the runs, none declared"
-        several = [f"{REGIMES[regime]} ({series_with(regime, points)})" for regime in found]
+        several = []
+        for regime in found:
+            own = dict.fromkeys(str(row["series"]) for row in points if row["regime"] == regime)
+            names = ", ".join(own) if len(own) <= MOST else f"{len(own)} series"
+            several.append(f"{REGIMES[regime]} ({names})")
         return f"{'; '.join(several) if len(found) > 1 else REGIMES[found[0]]}, {said}"
     if study.scaling:
         return f"{study.scaling} scaling declared, not checked: no two sizes with known batches"

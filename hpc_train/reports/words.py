@@ -66,6 +66,15 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+# What names a point, and the point of a run.
+SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
+
+
+def point_of(row: Row) -> tuple[Any, ...]:
+    """Return the key of the point of a run or of a row of the point table."""
+    return tuple(row.get(name) for name in ("series", *SIZE))
+
+
 ABSENT = "--"
 # The resolution of clocks is a nanosecond; further digits differ between processors.
 DIGITS = 9
@@ -178,19 +187,12 @@ def baseline_size(points: Sequence[Mapping[str, Any]], series: str, unit: SizeUn
 
 T = TypeVar("T")
 K = TypeVar("K")
-_NAMED = 3
 UNKNOWN = "an unknown number of ranks"
 
 
 def regimes(points: Sequence[Row]) -> list[str]:
     """Return the known regimes of the series, each once, in their order."""
     return [name for name in dict.fromkeys(row["regime"] for row in points) if name != "unknown"]
-
-
-def series_with(regime: str, points: Sequence[Row]) -> str:
-    """Return the names of the series with a regime, or their number if there are many."""
-    own = list(dict.fromkeys(str(row["series"]) for row in points if row["regime"] == regime))
-    return ", ".join(own) if len(own) <= _NAMED else f"{len(own)} series"
 
 
 def rate(row: Row, basis: str) -> float | None:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from hpc_train.reports.figures.by_size import draw_efficiencies, draw_fits, draw_scaling
-from hpc_train.reports.figures.by_step import draw_nodes, draw_step_times, draw_time_split
 from hpc_train.reports.figures.canvas import (
     Canvas,
     Measured,
@@ -17,6 +15,14 @@ from hpc_train.reports.figures.canvas import (
     font_size,
     plot_data_of,
     thin_labels,
+)
+from hpc_train.reports.figures.draw import (
+    draw_efficiencies,
+    draw_fits,
+    draw_nodes,
+    draw_scaling,
+    draw_step_times,
+    draw_time_split,
 )
 from hpc_train.reports.report import Column, Figure, ReportTable
 from hpc_train.reports.words import rounded

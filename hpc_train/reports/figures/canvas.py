@@ -13,11 +13,13 @@ from hpc_train.jobs.study import ALONE
 from hpc_train.reports.report import OK
 from hpc_train.reports.words import (
     LEVEL,
+    SIZE,
     Row,
     SizeUnit,
     counted,
     one_line,
     plain_rows,
+    point_of,
     series_heading,
     short_series,
     size_unit,
@@ -59,7 +61,6 @@ UNMARKED = frozenset({
     FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN, FlagCode.NO_SPREAD,
     FlagCode.WHOLE_SECONDS,
 })  # fmt: skip
-SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
 OF_RUNS = (
     "run_id", "series", "state", "problem", *SIZE, "step_time_s",
     *BASIS_COLUMNS.values(),
@@ -185,11 +186,6 @@ def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN
 def is_flagged(row: Row) -> bool:
     """Whether a point has a flag on more than the number of its runs."""
     return any(flag.code not in UNMARKED for flag in row["flags"])
-
-
-def point_of(row: Row) -> tuple[Any, ...]:
-    """Return the key of the point of a run or of a row of the point table."""
-    return (row["series"], *(row[name] for name in SIZE))
 
 
 def usable(row: Row, column: str) -> bool:

@@ -108,13 +108,10 @@ def _table(table: ReportTable, width: int) -> str:
     layout = laid_out(table, width, 2)
     if layout.left_out or sum(layout.widths) + 2 * (len(layout.widths) - 1) > width:
         layout = laid_out(table, width, 1)
-        return _drawn(layout, " ") + _missing(layout, min(width, WIDTH))
+        named = ", ".join(dict.fromkeys(layout.left_out))
+        missing = _wrapped(NO_ROOM.format(named=named), min(width, WIDTH)) if named else ""
+        return _drawn(layout, " ") + "\n\n" * bool(named) + missing
     return _drawn(layout, "  ")
-
-
-def _missing(layout: Layout, width: int) -> str:
-    named = ", ".join(dict.fromkeys(layout.left_out))
-    return f"\n\n{_wrapped(NO_ROOM.format(named=named), width)}" if named else ""
 
 
 def _drawn(layout: Layout, gap: str) -> str:

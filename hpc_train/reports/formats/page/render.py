@@ -131,11 +131,6 @@ def lines(text: str) -> Markup:
     return escape(_NOT_PLAIN.sub(lambda found: _seen(found[0]), text))
 
 
-def tied_cell(text: str) -> Markup:
-    """Return a cell of prose in which numbers stay beside their names and intervals."""
-    return escape(tied(one_line(text)))
-
-
 def _seen(text: str) -> str:
     return text if text.isprintable() else text.encode("unicode_escape").decode()
 
@@ -150,7 +145,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"lines": lines, "tied": tied_cell}
+    # Numbers of prose stay beside their names and intervals.
+    made.filters |= {"lines": lines, "tied": lambda text: escape(tied(one_line(text)))}
     return made
 
 
@@ -178,17 +174,12 @@ def _ends(report: Report) -> list[dict[str, Any]]:
         {
             "state": state,
             "problem": problem,
-            "diagnosis": _shortened(diagnosis),
+            "diagnosis": diagnosis[:LONGEST_DIAGNOSIS]
+            + "\n… more characters: hpctrain diagnose" * (len(diagnosis) > LONGEST_DIAGNOSIS),
             "runs": [run["run_id"] for run in runs],
         }
         for (state, problem, diagnosis), runs in ends.items()
     ]
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= LONGEST_DIAGNOSIS:
-        return text
-    return f"{text[:LONGEST_DIAGNOSIS]}\n… {len(text) - LONGEST_DIAGNOSIS} characters more"
 
 
 def _written(metric: Metric) -> Callable[[Any], str]:
