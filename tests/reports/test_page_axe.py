@@ -8,12 +8,40 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.jobs.log_selection import Search
+from hpc_train.reports.build import build_report
+from hpc_train.reports.report_inputs import report_inputs
+from hpc_train.reports.write_report import default_options, render_report
 from tests.reports.chromium import Tab
-from tests.reports.test_page_accessible import page
 
 pytestmark = pytest.mark.browser
 
 pytest.importorskip("axe_core_python", reason="the package axe-core-python is not installed")
+
+STRATEGIES = ("ddp", "ddp+bucket", "fsdp-full", "fsdp-grad", "fsdp-hybrid", "zero-1", "zero-2",
+              "zero-3", "megatron-tp2", "pipeline-4")  # fmt: skip
+HEAD = "strategy,nodes,gpus_per_node,samples_per_second,global_batch_size\n"
+
+
+def table(series: int, repetitions: int) -> str:
+    rows = [HEAD]
+    for i, name in enumerate(STRATEGIES[:series]):
+        for n in (1, 2, 4, 8, 16):
+            for r in range(repetitions):
+                rate = n * 3000 * (1 - 0.01 * i + 0.0004 * r) / (1 + (0.004 + 0.006 * i) * n)
+                rows.append(f"{name},{n},8,{rate:.3f},2048\n")
+    return "".join(rows)
+
+
+def page(folder: Path, series: int, repetitions: int) -> Path:
+    source = folder / "runs.csv"
+    source.write_text(table(series, repetitions))
+    path = folder / f"{series}.html"
+    inputs = report_inputs((str(source),), Search(root=folder))
+    made = build_report(inputs, default_options(path, None))
+    path.write_text(render_report(made, "html"), encoding="utf-8")
+    return path
+
 
 # Rows, labels of axes and runs are alike, and axe needs minutes for thousands of elements.
 FEWER = """
