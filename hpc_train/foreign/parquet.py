@@ -39,16 +39,6 @@ def records_frame(packs: Iterable[Pack]) -> pd.DataFrame:
     return found.astype(NUMBERS)
 
 
-def parquet_bytes(packs: Iterable[Pack]) -> bytes:
-    """Return records as one Parquet file, which contains its schema version.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-    """
-    _pyarrow("use -o FILE.csv")
-    return _stored(records_frame(packs))
-
-
 def table_bytes(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> bytes:
     """Return rows as one Parquet file, with these columns in this order.
 
@@ -58,10 +48,15 @@ def table_bytes(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> byte
     frame = pd.DataFrame.from_records(list(rows), columns=list(names))
     is_whole = frame.map(lambda one: one is None or isinstance(one, int)).all()
     whole = {name: "Int64" for name in names if is_whole[name]}
-    return _stored(frame.astype(whole))
+    return parquet_bytes(frame.astype(whole))
 
 
-def _stored(frame: pd.DataFrame) -> bytes:
+def parquet_bytes(frame: pd.DataFrame) -> bytes:
+    """Return a frame as one Parquet file, which contains its schema version.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
     arrow, parquet = _pyarrow("use -o FILE.csv")
     table = arrow.Table.from_pandas(frame, preserve_index=False)
     named = {**(table.schema.metadata or {}), _KEY: str(SCHEMA).encode()}

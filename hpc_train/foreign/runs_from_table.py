@@ -298,7 +298,12 @@ def _add(row: _Row, column: TableColumn, text: str) -> None:
         row.wall_s = value_of(column, text) or None
     elif kind not in ("spread", "count") or re.search("[0-9]", text):
         # The spread of a single run is NaN.
-        row.texts[kind, name] = _scaling(text) if name == _SCALING else text
+        allowed = get_args(Scaling)
+        word = text.lower().removesuffix(" scaling") if name == _SCALING else text
+        if name == _SCALING and word not in allowed:
+            said = f"{text!r} is not a scaling{nearest(word, allowed)}"
+            raise ValueError(f"{said}; allowed: {', '.join(allowed)}, or empty")
+        row.texts[kind, name] = word
 
 
 def _add_measure(row: _Row, column: TableColumn, text: str) -> None:
@@ -342,14 +347,6 @@ def _summed_up(row: _Row, columns: Sequence[TableColumn]) -> Sequence[Mapping[st
     scores = [NormalDist().inv_cdf((n + 0.5) / count) for n in range(count)]
     values = [mean + deviation * score / stdev(scores) for score in scores]
     return [{**row.values, name: value} for value in values] if min(values) > 0 else [row.values]
-
-
-def _scaling(text: str) -> str:
-    word, allowed = text.lower().removesuffix(" scaling"), get_args(Scaling)
-    if word not in allowed:
-        said = f"{text!r} is not a scaling{nearest(word, allowed)}"
-        raise ValueError(f"{said}; allowed: {', '.join(allowed)}, or empty")
-    return word
 
 
 def _run(row: _Row, name: str) -> ExpectedRun:
@@ -566,16 +563,12 @@ def _notes(table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_
     }
     notes = [f"{table.path}: {text.format(found)}" for text, found in said.items() if found]
     first = f"{table.path}: each row is a run; sizes, states and values are taken from the table."
-    return [first, *table.notes, *notes, *_unused_cells(rows)]
-
-
-def _unused_cells(rows: Sequence[_Row]) -> Iterator[str]:
-    """Yield an example of each kind of cell that is not used."""
     words = ((row.place, *one) for row in rows if row.has_result for one in row.words.items())
     for place, name, word in islice(words, 1):
-        yield f"{place}: {name}: {word!r} is not a number, and counts as empty."
-    unused = (row for row in rows if row.of("spread") and len(row.runs) == 1)
-    for row in islice((one for one in unused if "1" not in one.of("count").values()), 1):
+        notes.append(f"{place}: {name}: {word!r} is not a number, and counts as empty.")
+    alone = (row for row in rows if row.of("spread") and len(row.runs) == 1)
+    for row in islice((one for one in alone if "1" not in one.of("count").values()), 1):
         why = "it is not that of the row's one time or rate, which counts as a single run."
         why = why if row.of("count") else "nothing states the number of runs: add a column `n`."
-        yield f"{row.place}: the spread is not used, because {why}"
+        notes.append(f"{row.place}: the spread is not used, because {why}")
+    return [first, *table.notes, *notes]

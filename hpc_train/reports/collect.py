@@ -296,8 +296,8 @@ def write_records(packs: Iterable[Pack], path: Path) -> None:
     """
     check_ending(path)
     if path.suffix == ".parquet":
-        from hpc_train.foreign.parquet import parquet_bytes
+        from hpc_train.foreign.parquet import parquet_bytes, records_frame
 
-        write_file(path, parquet_bytes(packs))
+        write_file(path, parquet_bytes(records_frame(packs)))
         return
     write_file(path, (text.encode() for text in records_text(packs, _ENDINGS[path.suffix])))

@@ -126,8 +126,17 @@ def compare(
     short = [word.rstrip("/").rpartition("/")[2] for word in (a, b)]
     a, b = short if all(short) and short[0] != short[1] else (a, b)
     apart = apart_sides(first, second)
-    runs = _runs_table(sides)
-    states = {str(row["state"]) for row in runs.records}
+    rows = [
+        {"side": letter, **for_programs(row)}
+        for letter, one in zip("AB", sides, strict=True)
+        for row in plain_rows(one.runs)
+    ]
+    failed = [row for row in rows if row["state"] != OK]
+    keys = ("side", "run_id", "state", "problem")
+    texts = words_of(dict(zip(keys, keys, strict=True)), ("problem",))
+    headings = words_of({"setting": "setting", "a": "A", "b": "B"}, ("a", "b"))
+    differing = [dict(zip(("setting", "a", "b"), row, strict=True)) for row in settings]
+    states = {str(row["state"]) for row in rows}
     unreadable = any(one.unreadable for one in sides)
     return Report(
         title=f"A ({a}) against B ({b})",
@@ -143,7 +152,11 @@ def compare(
                 for letter, name, one in zip("AB", (a, b), sides, strict=True)
             ),
         ),
-        tables=(_points_table(points), _differences_table(settings), runs),
+        tables=(
+            _points_table(points),
+            table_of("Settings that differ", "differences", headings, differing),
+            table_of("Runs without a result", "runs", texts, failed, rows),
+        ),
         notes=(
             *_methods(points, min_effect, allow_mixed),
             *(f"{n}: {text}" for n, one in zip("AB", sides, strict=True) for text in one.notes),
@@ -300,26 +313,6 @@ def _is_needed(one: Shown, points: Sequence[Row]) -> bool:
 def _ok(row: Row, side: str) -> str:
     done, asked = row[f"n_{side}"], row[f"submitted_{side}"]
     return f"{done}" if done == asked else f"{done}/{asked}"
-
-
-def _differences_table(settings: Sequence[tuple[str, str, str]]) -> ReportTable:
-    """Return a row per setting that differs between the sides: its values in A and in B."""
-    rows = [dict(zip(("setting", "a", "b"), row, strict=True)) for row in settings]
-    columns = words_of({"setting": "setting", "a": "A", "b": "B"}, ("a", "b"))
-    return table_of("Settings that differ", "differences", columns, rows)
-
-
-def _runs_table(sides: Sequence[Side]) -> ReportTable:
-    """Return the runs that are not ok; `records` holds every run of both sides."""
-    rows = [
-        {"side": letter, **for_programs(row)}
-        for letter, one in zip("AB", sides, strict=True)
-        for row in plain_rows(one.runs)
-    ]
-    keys = ("side", "run_id", "state", "problem")
-    columns = words_of(dict(zip(keys, keys, strict=True)), ("problem",))
-    failed = [row for row in rows if row["state"] != OK]
-    return table_of("Runs without a result", "runs", columns, failed, rows)
 
 
 def _differing_sites(settings: Sequence[tuple[str, str, str]]) -> Iterator[str]:

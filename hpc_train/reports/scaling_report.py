@@ -119,31 +119,27 @@ def scaling_report(
 
 def _title(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> str:
     """Return `NAME: strong scaling, batch 1024, 3 launchers, 4 sizes, n=5, 60 of 60 runs ok`."""
-    ended = "logs with a result" if foreign(study) else "runs ok"
-    done = f"{int((runs['state'] == OK).sum())} of {len(runs)} {ended}"
-    parts = [*_scope(points), done] if points else [done]
-    return f"{study.name}: {', '.join(part for part in parts if part)}"
-
-
-def _scope(points: Sequence[Row]) -> Iterator[str]:
-    known = " and ".join(regimes(points))
+    parts, known = [], " and ".join(regimes(points))
     many = len({tuple(row[name] for name in SIZE_COLUMNS) for row in points})
     if one_size(points):
-        yield "one size" if (where := place(points[0])) == UNKNOWN else f"one size ({where})"
-    else:
-        yield f"{known} scaling" if known else "scaling"
+        where = place(points[0])
+        parts.append("one size" if where == UNKNOWN else f"one size ({where})")
+    elif points:
+        parts.append(f"{known} scaling" if known else "scaling")
         batches = {row["global_batch"] for row in points if row["n_ok"]}
         if len(batches) == 1 and (batch := batches.pop()):
-            yield f"batch {whole(batch)}"
+            parts.append(f"batch {whole(batch)}")
     if (series := len({row["series"] for row in points})) > 1:
         axis = series_heading(points)
-        yield f"{series} {axis}s" if axis in _PLURALS else f"{series} series"
+        parts.append(f"{series} {axis}s" if axis in _PLURALS else f"{series} series")
     if many > 1:
-        yield f"{many} sizes"
-    numbers = [row["n_ok"] for row in points if row["n_ok"]]
+        parts.append(f"{many} sizes")
+    numbers = sorted(row["n_ok"] for row in points if row["n_ok"])
     if numbers:
-        ends = dict.fromkeys((min(numbers), max(numbers)))
-        yield f"n={' to '.join(map(str, ends))}"
+        parts.append(f"n={' to '.join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))}")
+    ended = "logs with a result" if foreign(study) else "runs ok"
+    parts.append(f"{int((runs['state'] == OK).sum())} of {len(runs)} {ended}")
+    return f"{study.name}: {', '.join(parts)}"
 
 
 def _notes(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> Iterator[str]:

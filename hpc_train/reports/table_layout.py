@@ -68,7 +68,10 @@ def laid_out(table: ReportTable, width: int, gap: int) -> Layout:
     every = [_sized(table, place) for place in range(len(table.columns))]
     shown = _fitting(every, width, gap)
     widths = _narrowed(shown, width - gap * (len(shown) - 1))
-    columns = [_lines(one, size) for one, size in zip(shown, widths, strict=True)]
+    columns = [
+        [wrapped(cell, size) if places(cell) > size else (cell,) for cell in one.cells]
+        for one, size in zip(shown, widths, strict=True)
+    ]
     return Layout(
         columns=tuple(one.column for one in shown),
         widths=tuple(widths),
@@ -76,17 +79,6 @@ def laid_out(table: ReportTable, width: int, gap: int) -> Layout:
         rows=tuple(zip(*columns, strict=True)) if columns else (),
         left_out=tuple(name_of(one.column) for one in every if one not in shown),
     )
-
-
-def _lines(shown: _Sized, width: int) -> list[Sequence[str]]:
-    """Return the lines of each cell of a column in a width."""
-    if shown.whole <= width:
-        return [(cell,) for cell in shown.cells]
-    # Names recur from row to row.
-    lines = {
-        cell: wrapped(cell, width) if places(cell) > width else (cell,) for cell in set(shown.cells)
-    }
-    return [lines[cell] for cell in shown.cells]
 
 
 def _heading(column: Column, width: int) -> list[str]:

@@ -285,17 +285,16 @@ def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:
         column_of("series", "compared\nwith", lambda s: name(s) if s else ABSENT, align="left"),
         column_of("other_value", f"its\n{result}", significant, drop=1),
         (Column("ratio", f"times as fast\n[{level}]"), lambda row: with_limits(row, "ratio", 3)),
-        (Column("verdict", "significant", "left"), _significant),
+        (
+            Column("verdict", "significant", "left"),
+            lambda row: (
+                SIGNIFICANT.get(row["verdict"], row["verdict"])
+                + f" ({row['not_ok']})" * (row["verdict"] == NO_RESULT and bool(row["not_ok"]))
+            ),
+        ),
     ]
     records = tuple(map(ratio_record, rows))
     return table_of("Comparison at each size", "comparison", columns, rows, records)
-
-
-def _significant(row: Row) -> str:
-    verdict = str(row["verdict"])
-    if verdict == NO_RESULT and row["not_ok"]:
-        return f"{verdict} ({row['not_ok']})"
-    return SIGNIFICANT.get(verdict, verdict)
 
 
 def ratio_record(row: Row) -> dict[str, Any]:

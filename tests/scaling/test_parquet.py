@@ -33,13 +33,13 @@ def written(path: Path, **metadata: str) -> Path:
     """Write the records as a file of another version would be."""
     from pyarrow import parquet
 
-    table = parquet.read_table(io.BytesIO(parquet_bytes(packs_of(RECORDS))))
+    table = parquet.read_table(io.BytesIO(parquet_bytes(records_frame(packs_of(RECORDS)))))
     parquet.write_table(table.replace_schema_metadata(metadata), path)
     return path
 
 
 def test_records_come_back_as_they_were(tmp_path: Path) -> None:
-    (tmp_path / "r.parquet").write_bytes(parquet_bytes(packs_of(RECORDS)))
+    (tmp_path / "r.parquet").write_bytes(parquet_bytes(records_frame(packs_of(RECORDS))))
     found = read_records(tmp_path / "r.parquet")
     wanted = records_frame(packs_of(RECORDS))[list(found.columns)]
     for name in found.columns:
@@ -57,7 +57,7 @@ def test_records_come_back_as_they_were(tmp_path: Path) -> None:
 def test_a_file_names_its_schema() -> None:
     from pyarrow import parquet
 
-    schema = parquet.read_schema(io.BytesIO(parquet_bytes(packs_of(RECORDS))))
+    schema = parquet.read_schema(io.BytesIO(parquet_bytes(records_frame(packs_of(RECORDS)))))
     assert schema.metadata[b"hpctrain_schema"] == b"1"
 
 
@@ -87,7 +87,7 @@ def test_wrong_types_and_damage_are_refused(tmp_path: Path) -> None:
     wrong.to_parquet(path)
     with pytest.raises(ReportError, match=r"r\.parquet: .*column 'value'"):
         read_records(path)
-    path.write_bytes(parquet_bytes(packs_of(RECORDS))[:-20])
+    path.write_bytes(parquet_bytes(records_frame(packs_of(RECORDS)))[:-20])
     with pytest.raises(ReportError, match="cannot be read as Parquet"):
         read_records(path)
 
@@ -99,7 +99,7 @@ def test_without_pyarrow_the_message_says_what_to_install(
     with pytest.raises(MissingExtraError, match="Parquet needs pyarrow"):
         read_records(tmp_path / "r.parquet")
     with pytest.raises(MissingExtraError, match="Parquet needs pyarrow"):
-        parquet_bytes(packs_of(RECORDS))
+        parquet_bytes(records_frame(packs_of(RECORDS)))
 
 
 def foreign(folder: Path, **columns: list[Any]) -> Path:

@@ -104,23 +104,21 @@ def finished(name: str, canvas: Canvas, kinds: Sequence[str], unit: str) -> Figu
 
     `unit` is the key of the sizes in its numbers: `gpus`.
     """
+    import matplotlib as mpl
+
     # Once for all formats: it takes longer than plot.
     canvas.figure.draw_without_rendering()
     canvas.figure.set_layout_engine("none")
     for axes in canvas.figure.axes:
         thin_labels(axes)
-    images = {kind: _image(name, canvas, kind) for kind in kinds}
-    return Figure(name=name, caption=canvas.caption, images=images, data=_table(canvas, unit))
-
-
-def _image(name: str, canvas: Canvas, kind: str) -> bytes:
-    import matplotlib as mpl
-
-    out = io.BytesIO()
+    images = {}
     # Matplotlib's ids are random without a salt.
     with mpl.rc_context({"svg.hashsalt": f"hpctrain-{name}"}):
-        canvas.figure.savefig(out, format=kind, dpi=DPI, metadata=METADATA[kind])
-    return out.getvalue()
+        for kind in kinds:
+            out = io.BytesIO()
+            canvas.figure.savefig(out, format=kind, dpi=DPI, metadata=METADATA[kind])
+            images[kind] = out.getvalue()
+    return Figure(name=name, caption=canvas.caption, images=images, data=_table(canvas, unit))
 
 
 def _table(canvas: Canvas, unit: str) -> ReportTable:

@@ -63,6 +63,13 @@ def _float(table: ReportTable, caption: str, label: str, notes: Sequence[str]) -
         notes = [*notes, f"{more} more rows are in CSV and JSON."]
     form = "".join("r" if column.align == "right" else "l" for column in layout.columns)
     lines = [line for row in rows for line in zip_longest(*row, fillvalue="")]
+    note = [
+        r"  \par\smallskip",
+        r"  \begin{minipage}{\linewidth}",
+        r"    \raggedright",
+        *(rf"    {escaped(line)}\par" for line in notes),
+        r"  \end{minipage}",
+    ]
     return "\n".join((
         r"\begin{table}",
         r"  \centering",
@@ -77,26 +84,13 @@ def _float(table: ReportTable, caption: str, label: str, notes: Sequence[str]) -
         *(f"    {_row(row)}" for row in lines),
         r"    \bottomrule",
         r"  \end{tabular}",
-        *_note(notes),
+        *(note if notes else ()),
         r"\end{table}",
     ))  # fmt: skip
 
 
 def _note_lines(note: str) -> int:
     return 1 + len(note) // WIDTH
-
-
-def _note(lines: Sequence[str]) -> list[str]:
-    """Return the note below a table: a paragraph for each line."""
-    if not lines:
-        return []
-    return [
-        r"  \par\smallskip",
-        r"  \begin{minipage}{\linewidth}",
-        r"    \raggedright",
-        *(rf"    {escaped(line)}\par" for line in lines),
-        r"  \end{minipage}",
-    ]
 
 
 def _row(texts: Iterable[str]) -> str:
