@@ -443,29 +443,15 @@ def draw_legend(
     if not entries:
         return
     labels = [label for _, label in entries]
-    columns = _columns(labels, canvas.figure.get_figwidth() * FONT / font_size(plot.paper))
-    lines = [
-        max(label.count("\n") + 1 for label in labels[i : i + columns])
-        for i in range(0, len(labels), columns)
-    ]
-    canvas.figure.set_figheight(canvas.figure.get_figheight() + ROW * max(0, sum(lines) - ROWS))
-    # Matplotlib fills columns; readers read rows.
-    in_rows = [entries[i] for c in range(columns) for i in range(c, len(entries), columns)]
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    width = canvas.figure.get_figwidth() * FONT / font_size(plot.paper)
+    columns = max(1, min(len(labels), int(width / (SAMPLE + LETTER * longest))))
+    lines = -(-len(labels) // columns) + sum(label.count("\n") for label in labels)
+    canvas.figure.set_figheight(canvas.figure.get_figheight() + ROW * max(0, lines - ROWS))
     canvas.figure.legend(
-        [handle for handle, _ in in_rows], [label for _, label in in_rows],
-        loc="outside lower center", ncols=columns, frameon=False, title=heading or None,
+        [handle for handle, _ in entries], labels, loc="outside lower center", ncols=columns,
+        frameon=False, title=heading or None,
     )  # fmt: skip
-
-
-def _columns(labels: Sequence[str], width: float) -> int:
-    """Return the largest number of columns that fit `width` inches."""
-    widths = [SAMPLE + LETTER * max(map(len, label.split("\n"))) for label in labels]
-    fitting = (
-        columns
-        for columns in range(len(labels), 1, -1)
-        if sum(max(widths[c::columns]) for c in range(columns)) <= width
-    )
-    return next(fitting, 1)
 
 
 def series_name(series: str, heading: str = "") -> str:
