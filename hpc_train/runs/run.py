@@ -121,8 +121,7 @@ class JobReport(Value, frozen=True, kw_only=True):
 
     `reason` is a sentence; `start`, in seconds since the epoch, is when it started or, while it is
     pending, is expected to; `nodes` is the scheduler's node list and `job` its id of the job.
-    `queried` is the time of the query, if the answer may be older than the run's files. With
-    `history`, the reason says what ended the previous attempt of a requeued job.
+    `queried` is the time of the query, if the answer may be older than the run's files.
     """
 
     state: JobState
@@ -131,7 +130,6 @@ class JobReport(Value, frozen=True, kw_only=True):
     nodes: str = ""
     job: str = ""
     queried: float | None = None
-    history: bool = False
 
 
 MANIFEST_SCHEMA = 1

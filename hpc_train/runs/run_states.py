@@ -385,10 +385,9 @@ def run_of(files: Run, report: JobReport | None) -> Run:
     earlier = files.status if status is None else None
     if report is not None and earlier is not None and report.state is JobState.PENDING:
         # Slurm's queue gives a requeued job the reason BeginTime, as if its user had requested a
-        # later start. Only the accounting knows more, and not every cluster has one.
+        # later start.
         reason = "; ".join(filter(None, (_end_of(earlier), report.reason)))
-        if not report.history:
-            report = replace(report, reason=reason, history=True)
+        report = replace(report, reason=reason)
     plan = files.manifest.plan if files.manifest else None
     limit = plan.time_s if plan and plan.nested else None
     state = decide(report, files.status, files.submission, limit)

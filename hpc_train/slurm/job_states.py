@@ -12,7 +12,6 @@ from typing import Literal
 import msgspec
 
 from hpc_train.base.decode import load_data
-from hpc_train.base.processes import Finished
 from hpc_train.base.value import Value
 from hpc_train.runs.batch_executor import MARK, MarkedJobs
 from hpc_train.runs.run import JobReport, JobState, SlurmEndpoint
@@ -25,7 +24,6 @@ def job_reports(
 ) -> dict[str, JobReport]:
     """Return the states of jobs (id -> comment), with one squeue and, for the rest, one sacct.
 
-    One further sacct asks for the history of jobs that may have been requeued.
     squeue keeps a job for MinJobAge (300 s by default) after its end. A job that neither lists is
     LOST, unless its own files have more information. `since` is the date (YYYY-MM-DD) of the oldest
     job.
@@ -33,7 +31,7 @@ def job_reports(
     answer = squeue(cluster, jobs)
     if answer.failure:
         return dict.fromkeys(jobs, no_answer(answer.failure))
-    found = with_history(cluster, _listed(answer.entries, jobs), since)
+    found = _listed(answer.entries, jobs)
     forgotten = [job for job in jobs if job not in found]
     rest = JobReport(state=JobState.LOST, reason="Slurm no longer knows it, and it recorded no end")
     if forgotten:
@@ -79,55 +77,6 @@ def marked_jobs(cluster: SlurmEndpoint, user: str) -> MarkedJobs:
     answer = squeue(cluster, (), user)
     jobs = [(entry.comment, _named(entry.report, entry.job)) for entry in answer.entries]
     return MarkedJobs(jobs, answer.failure)
-
-
-_FIELDS = "JobID,State,End,NodeList"
-_REQUEUED = {"REQUEUED": "it was requeued"}
-
-
-def with_history(
-    cluster: SlurmEndpoint, found: Mapping[str, JobReport], since: str
-) -> dict[str, JobReport]:
-    """Add to the reason of each requeued job what ended its previous attempt.
-
-    squeue gives such a job the reason BeginTime, as if its user had requested a later start. The
-    accounting keeps a record of each attempt (man sacct, --duplicates); without accounting
-    `runs.earlier_start` reads the end from the files of the run. `since` is the date (YYYY-MM-DD)
-    of the oldest job.
-    """
-    waiting = [
-        job
-        for job, report in found.items()
-        if (report.state is JobState.PENDING and report.reason == sentence("BeginTime"))
-    ]
-    if not waiting:
-        return dict(found)
-    done = call_sacct(cluster, waiting, since, "--duplicates", f"--format={_FIELDS}")
-    ended = {} if unanswered(done) else _ends(done.stdout)
-    return {
-        job: msgspec.structs.replace(report, reason=f"{ended[job]}; {report.reason}", history=True)
-        if job in ended
-        else report
-        for job, report in found.items()
-    }
-
-
-def _ends(text: str) -> dict[str, str]:
-    """Parse the output of sacct; the last record of a job that has a node is its last attempt."""
-    ends: dict[str, tuple[str, str]] = {}
-    for line in text.split("\n"):
-        try:
-            word, state, end, nodes = line.split(FIELD)
-            jobs = job_ids(word)
-        except ValueError:
-            continue
-        kind = state.partition(" ")[0]
-        meaning = _REQUEUED.get(kind) or job_state(state)[1] or f"it ended as {kind}"
-        if end[:1].isdigit() and nodes != "None assigned":
-            for job in jobs:
-                latest = (end, f"it ran on {nodes} until {end.replace('T', ' ')}, when {meaning}")
-                ends[job] = max(ends.get(job, latest), latest)
-    return {job: why for job, (_, why) in ends.items()}
 
 
 _LIMIT = re.compile(r"(?P<whose>Assoc|QOS|)(?P<kind>Grp|Max|Min)[A-Z]\w{1,60}")
@@ -347,30 +296,15 @@ _NOT_STARTED = "53"
 
 
 def sacct(cluster: SlurmEndpoint, jobs: Collection[str], since: str) -> QueueAnswer:
-    """Query the accounting for jobs submitted since a date; there may be no accounting."""
-    if not base_ids(jobs):
-        return QueueAnswer()
-    done = call_sacct(cluster, jobs, since, f"--format={_ACCOUNTED}")
-    failure = unanswered(done)
-    if failure:
-        return QueueAnswer(failure=failure)
-    return QueueAnswer(entries=wanted(parse_accounting(done.stdout), jobs))
-
-
-def call_sacct(
-    cluster: SlurmEndpoint,
-    jobs: Collection[str],
-    since: str,
-    *options: str,
-    timeout_s: float = 30.0,
-) -> Finished:
-    """Call sacct for jobs submitted since a date (YYYY-MM-DD); FIELD separates the fields.
+    """Query the accounting for jobs submitted since a date (YYYY-MM-DD); there may be none.
 
     The query starts one day earlier: the date may be of another time zone, and Slurm's commands
     refuse a date in the future.
     """
+    if not base_ids(jobs):
+        return QueueAnswer()
     day = datetime.date.fromisoformat(since) - datetime.timedelta(days=1)
-    return call_slurm(
+    done = call_slurm(
         cluster,
         "sacct",
         "--allocations",
@@ -378,10 +312,13 @@ def call_sacct(
         "--parsable2",
         f"--delimiter={FIELD}",
         f"--starttime={day.isoformat()}",
-        *options,
+        f"--format={_ACCOUNTED}",
         *selection(jobs),
-        timeout_s=timeout_s,
     )
+    failure = unanswered(done)
+    if failure:
+        return QueueAnswer(failure=failure)
+    return QueueAnswer(entries=wanted(parse_accounting(done.stdout), jobs))
 
 
 def parse_accounting(text: str) -> tuple[QueueEntry, ...]:

@@ -46,11 +46,6 @@ def test_a_start_without_an_end_was_cut_off() -> None:
     assert why(run(LOST, JobReport(state=JobState.PENDING))).endswith("before it could")
 
 
-def test_the_accounting_knows_more() -> None:
-    known = JobReport(state=JobState.PENDING, reason="it ran on n1 until 3", history=True)
-    assert why(run(ended(143), known)) == "it ran on n1 until 3"
-
-
 def test_json_has_the_earlier_start_until_the_next() -> None:
     found = row(run(ended(143), WAITS))
     assert found["earlier_start"] == {
