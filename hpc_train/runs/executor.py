@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from hpc_train.base.errors import SubmitError
 from hpc_train.base.processes import exchange
@@ -49,14 +49,6 @@ class Executor(Protocol):
     def notices(self, plan: LaunchPlan) -> tuple[str, ...]:
         """Return what a user should know of this shell before a job is submitted."""
         return ()
-
-    def check(self, plan: LaunchPlan, request: dict[str, Any]) -> None:
-        """Check the request of a job, before anything is written or sent.
-
-        Raises:
-            PlanError: a value that the scheduler does not accept.
-        """
-        return None
 
     def ready(
         self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions

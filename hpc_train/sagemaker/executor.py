@@ -23,7 +23,7 @@ from hpc_train.sagemaker.aws_client import (
     region_of,
 )
 from hpc_train.sagemaker.job_reports import JobId, fetch, job_reports
-from hpc_train.sagemaker.submit_jobs import check_limits, submit_jobs
+from hpc_train.sagemaker.submit_jobs import submit_jobs
 from hpc_train.sites.profile import SourcedSite
 
 
@@ -34,10 +34,6 @@ class SageMakerExecutor(Executor):
         """Refuse a host without boto3, a region or credentials; see `Executor.refuse`."""
         region_of(site)
         check_credentials(site)
-
-    def check(self, plan: LaunchPlan, request: dict[str, Any]) -> None:
-        """Compare a request with the limits of the service; see `Executor.check`."""
-        check_limits(request, plan)
 
     def ready(
         self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions

@@ -10,18 +10,15 @@ import gzip
 import hashlib
 import io
 import logging
-import re
 import tarfile
 import uuid
-from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hpc_train.base.errors import PlanError, StoreError, SubmitError
+from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.base.files import read_regular
 from hpc_train.base.value import Value
-from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.batch_executor import submit_each
 from hpc_train.runs.executor import ExecutorOptions, working_files
 from hpc_train.runs.json_files import read_json, write_submission
@@ -89,7 +86,6 @@ def _job(run: RunFolder, site: SourcedSite, results: Path, known: dict[Path, Cod
     code = known[folder] = known.get(folder) or pack(folder, results)
     digits = uuid.uuid4().hex[:12]
     request = training_job(plan, site, digits, code.digest, kept)
-    check_limits(request, plan)
     if RETRY_OF in manifest.provenance and manifest.study is None and not kept:
         text = "%s starts anew: without sagemaker.spot, its earlier job kept no checkpoints"
         logging.getLogger(__name__).warning(text, run.run_id)
@@ -169,59 +165,3 @@ def _add(archive: tarfile.TarFile, path: Path, name: str) -> int:
     entry.size, entry.mode = len(content), 0o755 if mode & 0o100 else 0o644
     archive.addfile(entry, io.BytesIO(content))
     return len(content)
-
-
-_MOST_NAMES = 5
-_UNITS = {"string": " characters", "list": " items", "map": " entries"}
-_OPERATION = "CreateTrainingJob"
-# Field -> the setting that it is made from; others come from the profile or from rules.
-_SETTINGS = {
-    "AlgorithmSpecification.TrainingImage": "container.image",
-    "ResourceConfig.InstanceCount": "nodes",
-    "ResourceConfig.InstanceType": "partition",
-    "StoppingCondition.MaxRuntimeInSeconds": "time",
-}
-
-
-def check_limits(request: dict[str, Any], plan: LaunchPlan) -> None:
-    """Check a request of CreateTrainingJob before it is sent.
-
-    Raises:
-        PlanError: the place of the setting, the field, its value, and what is allowed.
-    """
-    # Costs 0.1 s, and is in an extra.
-    import botocore.session
-
-    model = botocore.session.get_session().get_service_model("sagemaker")
-    shape = model.operation_model(_OPERATION).input_shape
-    for field, problem in _violations(request, shape, ""):
-        setting = plan.settings.get(_SETTINGS.get(field, "command"), plan.settings["command"])
-        raise PlanError(
-            f"{setting.origin}: {_OPERATION}: {field}: {problem}",
-            "hpctrain render FILE shows the request",
-        )
-
-
-def _violations(value: Any, shape: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Yield the path of each wrong value, and the reason; the fields are right."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            inner = shape.members[key] if shape.type_name == "structure" else shape.value
-            yield from _violations(part, inner, f"{place}.{key}" if place else key)
-    elif isinstance(value, list):
-        for index, part in enumerate(value):
-            yield from _violations(part, shape.member, f"{place}.{index}")
-    limits, names = shape.metadata, shape.metadata.get("enum")
-    if names and value not in names:
-        near = get_close_matches(value, names, n=_MOST_NAMES) or names[:_MOST_NAMES]
-        yield place, f"{value!r} is not one of {len(names)} names; near: {', '.join(near)}"
-    size = value if isinstance(value, int) else len(value)
-    unit = _UNITS.get(shape.type_name, "")
-    if size > limits.get("max", size):
-        yield place, f"{size}{unit}, at most {limits['max']}"
-    if size < limits.get("min", size):
-        yield place, f"{size}{unit}, at least {limits['min']}"
-    pattern = limits.get("pattern")
-    # Patterns of AWS: not all are valid for Python, such as `\\p{L}`.
-    if pattern and "\\p{" not in pattern and not re.fullmatch(pattern, value, re.DOTALL):
-        yield place, f"{value!r} does not match {pattern}"

@@ -146,31 +146,12 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         current.get().used[found] = None
         return self.templates.get_source(self, found)[0]
 
-    def get_template(
-        self,
-        name: str | jinja2.Template,
-        parent: str | None = None,
-        globals: MutableMapping[str, Any] | None = None,
+    def _load_template(
+        self, name: str, globals: MutableMapping[str, Any] | None
     ) -> jinja2.Template:
         """Return a template, and record its use."""
-        found = super().get_template(name, parent, globals)
-        current.get().used[str(found.name)] = None
-        return found
-
-    def select_template(
-        self,
-        names: Any,
-        parent: str | None = None,
-        globals: MutableMapping[str, Any] | None = None,
-    ) -> jinja2.Template:
-        """Return the first of several templates that exists."""
-        *others, last = names
-        for name in others:
-            try:
-                return self.get_template(name, parent, globals)
-            except jinja2.TemplateNotFound:
-                continue
-        return self.get_template(last, parent, globals)
+        current.get().used[name] = None
+        return super()._load_template(name, globals)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Allow the fields of values, whatever their types."""

@@ -45,8 +45,6 @@ def check_start(prepared: Prepared) -> None:
         # lacks.
         if local:
             _check_launcher(point)
-        if point.request is not None:
-            executor_of(point.plan.scheduler).check(point.plan, point.request)
 
 
 def check_checkpoint_folders(prepared: Prepared) -> None:
