@@ -83,9 +83,13 @@ def resolve_binding(context: Context, topology: Topology) -> dict[str, Setting]:
     cpus = _cpu_word(context)
     if cpus:
         settings["cpu_bind"] = _cpus(cpus, context, topology)
-    if launchers.gpu_bind:
-        origin = context.site.origin("launchers.gpu_bind")
-        settings["gpu_bind"] = _gpus(launchers.gpu_bind, origin, topology)
+    if word := launchers.gpu_bind:
+        gpus, ranks = topology.gpus_per_node, topology.tasks_per_node
+        why = "a rank may see its own GPU only, which then is number 0" if word != "none" else ""
+        # A rank with several GPUs must see them all.
+        why = why if gpus == ranks else f"left out: {gpus} GPUs for {ranks} ranks"
+        value, origin = word if gpus == ranks else None, context.site.origin("launchers.gpu_bind")
+        settings["gpu_bind"] = Setting(value=value, origin=origin, why=why)
     return settings
 
 
@@ -147,27 +151,15 @@ def _cpus(word: tuple[str, str], context: Context, topology: Topology) -> Settin
     if masks != topology.tasks_per_node:
         why = f"left out: {masks} masks, {topology.tasks_per_node} ranks on a node"
         return Setting(value=None, origin=origin, why=why)
-    if not _whole_node(context, topology):
+    whole, each = context.partition.cpus_per_node, topology.cpus_per_task
+    # `--cpus-per-task` allocates exactly the step's cores, even on an exclusive node.
+    holds = takes_whole_nodes(context)
+    if whole is not None and each is not None:
+        holds = topology.tasks_per_node * each >= whole
+    if not holds:
         why = "left out: masks name cores of a whole node, which the job does not hold"
         return Setting(value=None, origin=origin, why=why)
     return Setting(value=value, origin=origin, why="the job holds whole nodes")
-
-
-def _whole_node(context: Context, topology: Topology) -> bool:
-    """`--cpus-per-task` allocates exactly the step's cores, even on an exclusive node."""
-    cores, each = context.partition.cpus_per_node, topology.cpus_per_task
-    if cores is None or each is None:
-        return takes_whole_nodes(context)
-    return topology.tasks_per_node * each >= cores
-
-
-def _gpus(word: str, origin: str, topology: Topology) -> Setting:
-    """A rank with several GPUs must see them all."""
-    if topology.gpus_per_node == topology.tasks_per_node:
-        why = "" if word == "none" else "a rank may see its own GPU only, which then is number 0"
-        return Setting(value=word, origin=origin, why=why)
-    why = f"left out: {topology.gpus_per_node} GPUs for {topology.tasks_per_node} ranks"
-    return Setting(value=None, origin=origin, why=why)
 
 
 def _obstacle(context: Context, topology: Topology, gpus: int) -> str:

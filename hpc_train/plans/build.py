@@ -49,7 +49,6 @@ from hpc_train.plans.partition_choice import check_limits, choose_partition, par
 from hpc_train.plans.plan import (
     Binding,
     Checks,
-    EnvChange,
     JobVar,
     Launch,
     LaunchPlan,
@@ -98,12 +97,16 @@ def make_plan(
     bound = resolve_binding(context, topology)
     request = make_request(context, topology, environment, bound, nested=nested)
     launch = resolve_launch(context, request, environment)
+    nodes = f"{topology.nodes} nodes" if topology.nodes > 1 else "node"
+    nodes += " of the study's allocation"
     unbound, far = check_binding(context, request, launch, environment.changes)
     settings = {
-        **_identity(context),
+        "name": Setting(value=job.value.name, origin=job.origin("name")),
+        "command": Setting(value=list(job.value.command), origin=job.origin("command")),
+        "launcher": context.chosen,
         **counts,
         **requests,
-        **({"placement": _placement(topology)} if nested else {}),
+        **({"placement": rule("nested", f"nested: the first {nodes}")} if nested else {}),
         **bound,
         **unbound,
         **_inside(context, request, environment),
@@ -146,15 +149,6 @@ def make_plan(
     )
 
 
-def _identity(context: Context) -> dict[str, Setting]:
-    job = context.job
-    return {
-        "name": Setting(value=job.value.name, origin=job.origin("name")),
-        "command": Setting(value=list(job.value.command), origin=job.origin("command")),
-        "launcher": context.chosen,
-    }
-
-
 def _warnings(
     context: Context, request: LaunchRequest, environment: JobEnvironment
 ) -> Iterator[str]:
@@ -181,11 +175,6 @@ def _directives(
     check_forbidden(directives, site, settings)
     check_version(directives, site, settings)
     return directives
-
-
-def _placement(topology: Topology) -> Setting:
-    nodes = f"{topology.nodes} nodes" if topology.nodes > 1 else "node"
-    return rule("nested", f"nested: the first {nodes} of the study's allocation")
 
 
 def _inside(
@@ -431,12 +420,9 @@ def resolve_launch(context: Context, request: LaunchRequest, environment: JobEnv
     launch = context.launcher.command(request)
     containers.check_starter(context, request.container)
     _check_arguments(context, request, launch)
-    return _without_wrapper(launch, environment.changes) if context.plain else launch
-
-
-def _without_wrapper(launch: Launch, changes: Iterable[EnvChange]) -> Launch:
-    """Start the ranks of a plain script directly, unless their wrapper sets variables."""
-    if launch.rank_env or any(change.scope == "ranks" for change in changes):
+    # The ranks of a plain script start directly, unless their wrapper sets variables.
+    wraps = launch.rank_env or any(change.scope == "ranks" for change in environment.changes)
+    if wraps or not context.plain:
         return launch
     # Its place in `bash -c "$rank_wrapper" rank`.
     at = launch.argv.index(RANK_WRAPPER)

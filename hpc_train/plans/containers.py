@@ -43,13 +43,15 @@ def resolve_container(
     form, env = FORMS[offered.runtime], environment.variables
     _check(job, wanted, form, offered.runtime)
     of_script = (*(RENDEZVOUS if context.plain else FROM_SCRIPT), *lifecycle_variables(context))
+    # The vendor whose libraries are mounted.
+    vendor = vendor_of(context, topology) or "nvidia"
     request = ContainerRequest(
         program=offered.program or offered.runtime,
         image=wanted.image,
         mounts=tuple(_mounts(context, wanted, offered, env)),
         workdir=wanted.workdir,
         writable=wanted.writable,
-        gpus=_gpus(context, topology, offered),
+        gpus=vendor if offered.host_drivers and vendor in ("nvidia", "amd") else None,
         passed=tuple(dict.fromkeys((*of_script, *env, *job.value.secrets, *wanted.env))),
         private=tuple(job.value.secrets),
         of_ranks=tuple(dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks")),
@@ -177,14 +179,6 @@ def _of_checkpoints(job: SourcedJob, mounts: Sequence[Mount]) -> Iterator[Mount]
             )
     if not above:
         yield Mount(source=folder, target=folder, read_only=False, where=where)
-
-
-def _gpus(
-    context: Context, topology: Topology, offered: Containers
-) -> Literal["nvidia", "amd"] | None:
-    """Return the vendor whose libraries are mounted; NVIDIA if the vendor is unknown."""
-    vendor = vendor_of(context, topology) or "nvidia"
-    return vendor if offered.host_drivers and vendor in ("nvidia", "amd") else None
 
 
 _FORM = "write PATH, SOURCE:TARGET or SOURCE:TARGET:ro"

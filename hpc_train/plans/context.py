@@ -19,7 +19,7 @@ from hpc_train.plans.plan import Setting
 from hpc_train.plans.queue_limits import JobQueue, partition_named, qos_named
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system
 from hpc_train.sites.partition import ANY, Partition
-from hpc_train.sites.profile import HostList, SiteProfile, SourcedSite
+from hpc_train.sites.profile import HostList, SourcedSite
 
 
 class Context(Value, frozen=True, kw_only=True):
@@ -66,24 +66,18 @@ def resolve_context(job: SourcedJob, site: SourcedSite, *, plain: bool = False) 
     """
     chosen = _choose_launcher(job, site)
     queue, partition = _queue(job, site)
-    launcher = find_launcher(chosen.value)
+    launcher, batch = find_launcher(chosen.value), find_batch_system(site.value.scheduler)
+    named = dict(batch.starters).get(site.value.pbs.starter) if site.value.pbs else None
     return Context(
         job=job,
         site=site,
-        batch=_batch_of(site.value),
+        batch=msgspec.structs.replace(batch, starter=named) if named else batch,
         launcher=launcher,
         chosen=chosen,
         queue=queue,
         partition=partition,
         plain=plain,
     )
-
-
-def _batch_of(site: SiteProfile) -> BatchSystem:
-    """Return what the site's scheduler gives inside a job, with the starter that the site names."""
-    batch = find_batch_system(site.scheduler)
-    named = dict(batch.starters).get(site.pbs.starter) if site.pbs else None
-    return msgspec.structs.replace(batch, starter=named) if named else batch
 
 
 def check_placement(site: SourcedSite, *, nested: bool) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpc_train.base.errors import PlanError
-from hpc_train.jobs.job import SourcedJob, Topology
+from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, other_launchers, rule
-from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.plan import Setting
 from hpc_train.sites.partition import Network
-from hpc_train.sites.profile import SourcedSite
 
 VARIABLE = "HPCTRAIN_BACKEND"
 _SOURCE = "PyTorch, torch.distributed: which backend to use"
@@ -24,7 +22,12 @@ def resolve_backend(context: Context, topology: Topology) -> Setting:
         PlanError: the backend does not support the job.
     """
     job, site = context.job, context.site
-    _check_variable(job, site)
+    for sourced in (job, site):
+        if VARIABLE in sourced.value.env:
+            raise PlanError(
+                f"{sourced.near(f'env.{VARIABLE}')}: {VARIABLE} is set by the job's backend",
+                "write `backend: nccl`, gloo or mpi in the job, or --set backend=gloo",
+            )
     if job.value.backend == "auto":
         return _automatic(context, topology)
     chosen = Setting(value=job.value.backend, origin=job.origin("backend"))
@@ -56,7 +59,6 @@ def asks_for_fsdp(command: Sequence[str]) -> bool:
 
 def _automatic(context: Context, topology: Topology) -> Setting:
     job, network = context.job, context.site.value.network or Network()
-    obstacle = _obstacle(job, network, context.launcher)
     gpus = topology.gpus_per_node > 0
     if gpus and network.gpus == "intel":
         return Setting(value="xccl", origin="rule", why="Intel's GPUs: xccl", source=_SOURCE)
@@ -65,28 +67,16 @@ def _automatic(context: Context, topology: Topology) -> Setting:
         return Setting(value="nccl", origin="rule", why=why, source=_SOURCE)
     if network.fabric != "infiniband" or network.ip_over_ib is not False:
         return Setting(value="gloo", origin="rule", why="CPUs: gloo", source=_SOURCE)
-    without_ip = "CPUs, and InfiniBand that carries no IP"
+    without_ip, obstacle = "CPUs, and InfiniBand that carries no IP", ""
+    if not network.torch_mpi:
+        obstacle = "the profile does not say that torch has MPI (network.torch_mpi)"
+    elif not context.launcher.mpi:
+        obstacle = f"{context.launcher.name} does not start MPI's ranks"
+    elif asks_for_fsdp(job.value.command):
+        obstacle = "mpi cannot carry FSDP"
     if obstacle:
         return rule("gloo", f"{without_ip}, but {obstacle}: gloo, over another network")
     return Setting(value="mpi", origin="rule", why=f"{without_ip}: mpi", source=_SOURCE)
-
-
-def _obstacle(job: SourcedJob, network: Network, launcher: Launcher) -> str:
-    """Return why mpi, which would use InfiniBand, cannot be selected automatically."""
-    if not network.torch_mpi:
-        return "the profile does not say that torch has MPI (network.torch_mpi)"
-    if not launcher.mpi:
-        return f"{launcher.name} does not start MPI's ranks"
-    return "mpi cannot carry FSDP" if asks_for_fsdp(job.value.command) else ""
-
-
-def _check_variable(job: SourcedJob, site: SourcedSite) -> None:
-    for sourced in (job, site):
-        if VARIABLE in sourced.value.env:
-            raise PlanError(
-                f"{sourced.near(f'env.{VARIABLE}')}: {VARIABLE} is set by the job's backend",
-                "write `backend: nccl`, gloo or mpi in the job, or --set backend=gloo",
-            )
 
 
 def _check_mpi(chosen: Setting, context: Context) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.value import Value, within
@@ -65,16 +65,25 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     changes = tuple(change for change, _ in found.changes) or ()
     handed_on = {c.name: s for c, s in found.changes if c.scope == "job" and c.value is not None}
     plugin = _forced_plugin(found, facts)
+    network = {}
+    # The option of sbatch that alt_read requires, wherever it comes from.
+    if context.batch.network_option and ALT_READ in _protocols(found):
+        network["network"] = rule(
+            RDZV_NETWORK, f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone"
+        )
     return JobEnvironment(
         backend=backend.value,
         variables={**found.env, **{n: s for n, s in handed_on.items() if n not in found.env}},
-        env=tuple((name, _exported(setting.value)) for name, setting in found.env.items()),
+        env=tuple(
+            (name, one.value if isinstance(one.value, JobVar) else str(one.value))
+            for name, one in found.env.items()
+        ),
         changes=changes,
         script=script_of(facts),
         plugin=plugin,
         settings={
             "backend": backend,
-            **_network_option(found, facts),
+            **network,
             **({"gpu_order": order} if isinstance(order, Setting) else {}),
             **_settings(found),
         },
@@ -118,10 +127,6 @@ def _plugin_warnings(context: Context, plugin: PluginCheck | None) -> Iterator[s
     )
 
 
-def _exported(value: Any) -> str | JobVar:
-    return value if isinstance(value, JobVar) else str(value)
-
-
 def _resolve_variables(facts: NetworkContext, topology: Topology, order: GpuOrder) -> Variables:
     """Return the variables; precedence: job, blocks of the site, env of the site, rules."""
     context, job, site = facts.context, facts.context.job, facts.context.site
@@ -143,13 +148,6 @@ def _resolve_variables(facts: NetworkContext, topology: Topology, order: GpuOrde
         for name in found.ruled.intersection(RDZV_COMPANIONS):
             found.env.pop(name, None)
     return found
-
-
-def _network_option(variables: Variables, facts: NetworkContext) -> dict[str, Setting]:
-    """Return the option of sbatch that alt_read requires, independent of its origin."""
-    if not facts.context.batch.network_option or ALT_READ not in _protocols(variables):
-        return {}
-    return {"network": rule(RDZV_NETWORK, f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone")}
 
 
 def _protocols(variables: Variables) -> set[str]:
@@ -303,8 +301,7 @@ def _apply_block(found: Variables, facts: NetworkContext, index: int) -> None:
     elif block.when.vendor is not None and facts.vendor is None:
         unknown = "the profile does not say network.gpus"
     if unknown:
-        place = site.near(f"{key}.when")
-        found.warnings.append(f"{place}: {key} is left out, because {unknown}")
+        found.warnings.append(f"{site.near(f'{key}.when')}: {key} is left out, because {unknown}")
     elif block.when.nccl is not None and facts.nccl is None:
         # Only some versions of NCCL need it; `explain` prints the key to set.
         nccl = block.when.nccl

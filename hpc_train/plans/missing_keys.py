@@ -63,19 +63,17 @@ def missing_keys(context: Context) -> tuple[MissingKey, ...]:
     """Return the keys that the job lacks; if it names no partition, those on the example's."""
     if not context.batch.prefix:
         return ()
-    there = _on_example(context)
+    there, partitions = context, context.site.value.partitions
+    if partitions and not context.queue.partition:
+        # The partition that a message names first.
+        named_ones = [one.name for one in partitions if one.name != ANY]
+        there = with_key(context, "partition", (named_ones or [ANY])[0])
     found = [*_partition(context), *_others(there, context)]
-    gpus = _gpus(there) if found or _has_gpus(context) else None
+    named = context.queue.partition is not None or context.job.value.partition is not None
+    # A job that names no partition may get any.
+    possible = (context.partition,) if named else context.site.value.partitions
+    gpus = _gpus(there) if found or all(one.gpus_per_node for one in possible) else None
     return (*found, gpus) if gpus else tuple(found)
-
-
-def _on_example(context: Context) -> Context:
-    """Return the job on the partition that a message names first."""
-    partitions = context.site.value.partitions
-    if context.queue.partition or not partitions:
-        return context
-    named = [one.name for one in partitions if one.name != ANY]
-    return with_key(context, "partition", (named or [ANY])[0])
 
 
 def _partition(context: Context) -> Iterator[MissingKey]:
@@ -130,14 +128,6 @@ def _memory(context: Context) -> Iterator[MissingKey]:
         yield MissingKey("resources.mem", str(partition.mem_per_node or "100G"), why)
     elif not (profile.mem_request == "per-gpu" and shared):
         yield from _required(context, "mem", "100G", key="resources.mem")
-
-
-def _has_gpus(context: Context) -> bool:
-    """Whether the nodes of the job have GPUs, if its partition is known or all partitions have."""
-    profile = context.site.value
-    if context.queue.partition is not None or context.job.value.partition is not None:
-        return bool(context.partition.gpus_per_node)
-    return all(one.gpus_per_node for one in profile.partitions)
 
 
 def _gpus(context: Context) -> MissingKey | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -67,14 +67,10 @@ def vendor_of(context: Context, topology: Topology) -> Vendor | None:
     if not topology.gpus_per_node:
         return "none"
     network = context.site.value.network
-    return (network.gpus if network else None) or _vendor(context.partition.gpu_type)
-
-
-def _vendor(gpu_type: str | None) -> Vendor | None:
-    for vendor, pattern in (("amd", _AMD), ("nvidia", _NVIDIA)):
-        if gpu_type and pattern.match(gpu_type):
-            return vendor  # type: ignore[return-value]
-    return None
+    if network and network.gpus:
+        return network.gpus
+    gpu_type = context.partition.gpu_type or ""
+    return "amd" if _AMD.match(gpu_type) else "nvidia" if _NVIDIA.match(gpu_type) else None
 
 
 def _runtimes(
@@ -152,8 +148,7 @@ def _rules(facts: NetworkContext) -> Iterator[Rule]:
         own = facts.network.plugin not in (None, "none")
         # An exact name, because the built-in network would take precedence over the plug-in.
         built_in = [("NCCL_NET", "IB"), ("NCCL_NET", "Socket")] if own else []
-        rules = _FABRICS[fabric](facts) if fabric in _FABRICS else ()
-        yield from (r for r in rules if (r.name, r.value) not in built_in)
+        yield from (r for r in _of_fabric(facts) if (r.name, r.value) not in built_in)
         if facts.network.plugin:
             why = "the plug-in that the site's profile names"
             yield Rule("NCCL_NET_PLUGIN", facts.network.plugin, why, key="network.plugin")
@@ -176,11 +171,6 @@ def _sockets(facts: NetworkContext) -> Iterator[Rule]:
         excluded = f"^{','.join(network.exclude_interfaces)}"
         why = "from the profile alone; by prefix, and lo must be named, too"
         yield Rule("NCCL_SOCKET_IFNAME", excluded, why, key="network.exclude_interfaces")
-
-
-def _infiniband(facts: NetworkContext) -> Iterator[Rule]:
-    yield Rule("NCCL_NET", "IB", _LOUD)
-    yield from _adapters(facts)
 
 
 def _roce(facts: NetworkContext) -> Iterator[Rule]:
@@ -235,24 +225,22 @@ def _slingshot(facts: NetworkContext) -> Iterator[Rule]:
             yield Rule(name, "0", why, SLINGSHOT_DOCS, key)
 
 
-def _efa(_facts: NetworkContext) -> Iterator[Rule]:
-    why = "the plug-in sets everything else by the type of the machine"
-    yield Rule("FI_PROVIDER", "efa", why, EFA_DOCS)
-
-
-def _ethernet(_facts: NetworkContext) -> Iterator[Rule]:
-    why = "no RDMA here: NCCL must not try an adapter that leads nowhere"
-    yield Rule("NCCL_NET", "Socket", why)
-
-
-# The variables of the other fabrics are set by their vendor's script.
-_FABRICS: dict[str, Callable[[NetworkContext], Iterator[Rule]]] = {
-    "infiniband": _infiniband,
-    "roce": _roce,
-    "slingshot": _slingshot,
-    "efa": _efa,
-    "ethernet": _ethernet,
-}
+def _of_fabric(facts: NetworkContext) -> Iterator[Rule]:
+    """Yield what a fabric requires; the variables of others are set by their vendor's script."""
+    fabric = facts.network.fabric
+    if fabric == "infiniband":
+        yield Rule("NCCL_NET", "IB", _LOUD)
+        yield from _adapters(facts)
+    elif fabric == "roce":
+        yield from _roce(facts)
+    elif fabric == "slingshot":
+        yield from _slingshot(facts)
+    elif fabric == "efa":
+        why = "the plug-in sets everything else by the type of the machine"
+        yield Rule("FI_PROVIDER", "efa", why, EFA_DOCS)
+    elif fabric == "ethernet":
+        why = "no RDMA here: NCCL must not try an adapter that leads nowhere"
+        yield Rule("NCCL_NET", "Socket", why)
 
 
 def _open_mpi(facts: NetworkContext) -> Iterator[Rule]:

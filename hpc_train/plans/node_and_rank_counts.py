@@ -32,7 +32,9 @@ def resolve_topology(context: Context) -> tuple[Topology, dict[str, Setting]]:
     settings = {"nodes": from_job(context.job, "resources.nodes") or default(1, "one node")}
     settings["gpus_per_node"] = _gpus(context)
     gpus = settings["gpus_per_node"].value
-    settings["tasks_per_node"] = _tasks(context, gpus)
+    settings["tasks_per_node"] = from_job(context.job, "resources.tasks_per_node") or (
+        rule(gpus, "one rank per GPU") if gpus else default(1, "no GPUs: one rank")
+    )
     settings["cpus_per_task"] = _cpus(context, settings["tasks_per_node"].value, gpus)
     counts = {key: setting.value for key, setting in settings.items()}
     return Topology(**counts), settings
@@ -91,13 +93,6 @@ def _gpus(context: Context) -> Setting:
         origin = context.origin("gpus_per_node")
         return Setting(value=here, origin=origin, why="they come with the nodes")
     return default(0, "none asked for")
-
-
-def _tasks(context: Context, gpus: int) -> Setting:
-    given = from_job(context.job, "resources.tasks_per_node")
-    if given:
-        return given
-    return rule(gpus, "one rank per GPU") if gpus else default(1, "no GPUs: one rank")
 
 
 def _cpus(context: Context, tasks: int, gpus: int) -> Setting:

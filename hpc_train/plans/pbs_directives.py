@@ -28,7 +28,7 @@ def of_pbs(
     _check(settings)
     dialect = site.value.pbs or PbsDialect()
     node = _of_node(site, settings, topology, launch)
-    exclusive = bool(value_in(settings, "exclusive"))
+    exclusive, limit = bool(value_in(settings, "exclusive")), value_in(settings, "time")
     place = dialect.place or ("scatter" if dialect.shape == "select" else None)
     if dialect.shape != "select":
         _check_totals(site, settings, node, topology)
@@ -39,7 +39,10 @@ def of_pbs(
         **_requested(node, dialect, topology),
         # Where the chunks lie, and whether the nodes are shared.
         "place": ":".join(filter(None, (place, "excl" * exclusive))) or None,
-        "walltime": _clock(settings),
+        # PBS has no days.
+        "walltime": None
+        if limit is None
+        else f"{limit // 3600:02d}:{limit % 3600 // 60:02d}:{limit % 60:02d}",
         "j": "oe",
         "k": "doe" if dialect.live_output else None,
         # A start after the loss of a node would mix its measurements with those of the first.
@@ -95,14 +98,6 @@ def _amount(name: str, count: int) -> str:
     if name != "mem":
         return str(count)
     return f"{count}mb" if count % 1024 else f"{count // 1024}gb"
-
-
-def _clock(settings: dict[str, Setting]) -> str | None:
-    """Return the time limit as HH:MM:SS; PBS has no days."""
-    limit = value_in(settings, "time")
-    if limit is None:
-        return None
-    return f"{limit // 3600:02d}:{limit % 3600 // 60:02d}:{limit % 60:02d}"
 
 
 def _check(settings: dict[str, Setting]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
-from hpc_train.sites.partition import ANY, Bound, Partition, Qos, bound_for
+from hpc_train.sites.partition import ANY, Partition, Qos, bound_for
 from hpc_train.sites.profile import SiteProfile
 
 PartitionEntry = tuple[int, Partition]
@@ -88,7 +88,10 @@ def limits_on(size: SizeName, queue: JobQueue, nodes: int | None) -> Iterator[Li
             bound = bound_for(entry, key, nodes, queue.account) if nodes is not None else None
             if bound is not None:
                 place = f"bounds.{bound[0]}.{key}"
-                limits = [(getattr(bound[1], key), place, _described(bound[1]))]
+                of_nodes = f"for {bound[1].nodes} nodes" if bound[1].nodes else ""
+                of_account = f"for the account {bound[1].account}" if bound[1].account else ""
+                note = " ".join(filter(None, (of_nodes, of_account)))
+                limits = [(getattr(bound[1], key), place, note)]
             limits += [(entry.nodes, "nodes", "")] if size == "nodes" else []
         if size == "time" and nodes and (area := entry.max_node_minutes) is not None:
             note = f"({area} node-minutes over {nodes} nodes)"
@@ -96,9 +99,3 @@ def limits_on(size: SizeName, queue: JobQueue, nodes: int | None) -> Iterator[Li
         for value, place, note in limits:
             if value is not None:
                 yield Limit(value=value, who=who, key=f"{path}.{place}", note=note)
-
-
-def _described(bound: Bound) -> str:
-    nodes = f"for {bound.nodes} nodes" if bound.nodes else ""
-    account = f"for the account {bound.account}" if bound.account else ""
-    return " ".join(filter(None, (nodes, account)))

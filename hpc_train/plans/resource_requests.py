@@ -53,8 +53,11 @@ def _selected(context: Context, select: Select) -> dict[str, Setting]:
         ),
         "qos": None if job.value.qos else from_site(site, f"{key}.qos", select.qos),
         "constraint": _constraint(context, select),
-        "account": _account(context, select),
     }
+    suffix, account = select.account_suffix, job.value.account
+    if suffix and account and not account.endswith(suffix):
+        why = f"{suffix} is the partition's ({context.near('select.account_suffix')})"
+        made["account"] = Setting(value=account + suffix, origin=job.origin("account"), why=why)
     return {f"select.{name}": setting for name, setting in known(made).items()}
 
 
@@ -67,14 +70,6 @@ def _constraint(context: Context, select: Select) -> Setting | None:
     parts = (f"({part})" if "|" in part else part for part in (theirs, own))
     why = f"with the partition's own ({context.near('select.constraint')})"
     return Setting(value="&".join(parts), origin=context.job.origin("constraint"), why=why)
-
-
-def _account(context: Context, select: Select) -> Setting | None:
-    suffix, account = select.account_suffix, context.job.value.account
-    if suffix is None or account is None or account.endswith(suffix):
-        return None
-    why = f"{suffix} is the partition's ({context.near('select.account_suffix')})"
-    return Setting(value=account + suffix, origin=context.job.origin("account"), why=why)
 
 
 # In sbatch's notation: all memory of each node.

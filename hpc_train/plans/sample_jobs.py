@@ -135,12 +135,15 @@ def sample(slot: QueueSlot, launcher: str, **asked: Any) -> SourcedJob:
         # One process, whatever it has of GPUs.
         tasks_per_node=1 if found and found.one_rank else None,
     )
+    suffixes = (one.select and one.select.account_suffix for one in profile.partitions)
+    account = profile.account
+    stated = account.required or account.example or any(suffixes) or "account" in required
     job = JobSpec(
         name=f"sample-{launcher}-{nodes}",
         command=("python", "train.py"),
         launcher=launcher,
         partition=slot.named,
-        account=sample_account(profile.account) if _wants_account(profile) else None,
+        account=sample_account(account) if stated else None,
         qos=slot.qos,
         constraint=_WORD if "constraint" in required and not chosen else None,
         resources=msgspec.structs.replace(resources, **asked),
@@ -187,10 +190,3 @@ def _edges(slot: QueueSlot) -> Iterator[SourcedJob]:
         yield sample(slot, launcher, gpus_per_node=1)
     for qos in qualities(profile, partition):
         yield sample(msgspec.structs.replace(slot, qos=qos.name), launcher)
-
-
-def _wants_account(profile: SiteProfile) -> bool:
-    account = profile.account
-    suffixes = (one.select and one.select.account_suffix for one in profile.partitions)
-    known = account.required or account.example or any(suffixes)
-    return bool(known or "account" in profile.required)

@@ -27,17 +27,19 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
     Raises:
         PlanError: the runs need different queues, or more time than the partition allows.
     """
-    if not plans:
-        raise AssertionError("an allocation without runs")
     every = [plan for _, plan in plans]
-    partition = _partition(every)
+    # Two partitions may have the same options for sbatch.
+    named = [(value_in(plan.settings, "partition"), plan) for plan in every]
+    partition = _same("partition", dict(named))
     queue = {key: _common(every, key) for key in QUEUE_OPTIONS}
-    extra = dict(_extra(every))
+    # The options that job and site add.
+    keys = dict.fromkeys(key for plan in every for key in plan.settings if key.startswith(EXTRA))
+    added = {key.removeprefix(EXTRA): _common(every, key.removeprefix(EXTRA)) for key in keys}
+    extra = {option: value for option, value in added.items() if value is not None}
     networks = [dict(plan.directives).get("network") for plan in every]
     queue["network"] = next(filter(None, networks), None) if "network" not in extra else None
     turns = tuple(NestedRun(run_id=run_id, time_s=plan.time_s) for run_id, plan in plans)
-    account = every[0].settings["account"].value if "account" in every[0].settings else None
-    place = queue_named(site.value, partition, queue["qos"], account)
+    place = queue_named(site.value, partition, queue["qos"], value_in(every[0].settings, "account"))
     size = _size(every, _time(site, turns, place, max(p.topology.nodes for p in every)))
     own = sbatch_options(site, name, queue, size)
     outlives = any("no-kill" in dict(plan.directives) for plan in every)
@@ -65,12 +67,6 @@ def _common(plans: Sequence[LaunchPlan], key: str) -> str | None:
     return _same(key, {dict(plan.directives).get(key): plan for plan in plans})
 
 
-def _partition(plans: Sequence[LaunchPlan]) -> str | None:
-    """Return the common partition; two partitions may have the same options for sbatch."""
-    named = [(plan.settings.get("partition"), plan) for plan in plans]
-    return _same("partition", {setting.value if setting else None: p for setting, p in named})
-
-
 def _same(key: str, found: Mapping[str | None, LaunchPlan]) -> str | None:
     if len(found) == 1:
         return next(iter(found))
@@ -81,15 +77,6 @@ def _same(key: str, found: Mapping[str | None, LaunchPlan]) -> str | None:
         f"allocation, which has one {key}",
         f"name one {key} in the job, or: {_ALONE}",
     )
-
-
-def _extra(plans: Sequence[LaunchPlan]) -> Iterator[tuple[str, str]]:
-    """Yield the options that job and site add."""
-    keys = dict.fromkeys(key for plan in plans for key in plan.settings if key.startswith(EXTRA))
-    for key in keys:
-        value = _common(plans, key.removeprefix(EXTRA))
-        if value is not None:
-            yield key.removeprefix(EXTRA), value
 
 
 def _with_storage(

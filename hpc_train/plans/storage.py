@@ -42,7 +42,15 @@ def storage_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
         )
         for option, value in storage.request.items():
             origin = site.near(f"storage.{name}.request.{option}")
-            _check(option, value, origin)
+            # Directives have no quoting.
+            if not _OPTION.fullmatch(option):
+                raise PlanError(
+                    f"{origin}: {option!r} is no option of sbatch; write it without dashes"
+                )
+            if value and not DIRECTIVE_VALUE.fullmatch(value):
+                raise PlanError(
+                    f"{origin}: {option} = {value!r} cannot be written as an #SBATCH value"
+                )
             why = f"what storage {name} needs ({place})"
             settings[f"storage.{name} --{option}"] = Setting(value=value, origin=origin, why=why)
     return settings
@@ -87,14 +95,6 @@ def _requests(job: SourcedJob, site: SourcedSite) -> Iterator[tuple[str, str, st
                 yield name, part, amount
 
 
-def _check(option: str, value: str, origin: str) -> None:
-    """Directives have no quoting."""
-    if not _OPTION.fullmatch(option):
-        raise PlanError(f"{origin}: {option!r} is no option of sbatch; write it without dashes")
-    if value and not DIRECTIVE_VALUE.fullmatch(value):
-        raise PlanError(f"{origin}: {option} = {value!r} cannot be written as an #SBATCH value")
-
-
 def check_checkpoint_folder(context: Context) -> tuple[str, ...]:
     """Warn of a folder that only one node has, where the next start may be on another one.
 
@@ -113,7 +113,10 @@ def check_checkpoint_folder(context: Context) -> tuple[str, ...]:
             "is a folder of that name",
             "write the whole path, such as /scratch/me/ckpt",
         )
-    local = next((one for one in _node_local(context) if _is_below(named, one)), None)
+    own = [one.path for one in context.site.value.storage.values() if one.node_local and one.path]
+    # As far as the path is known: /mnt/bb/$USER.
+    folders = [*_NODE_LOCAL, *(p.partition("/$")[0] for p in own if p.startswith("/"))]
+    local = next((one for one in folders if PurePosixPath(named).is_relative_to(one)), None)
     if local is None or not context.batch.requeues:
         return ()
     if nodes > 1:
@@ -126,15 +129,3 @@ def check_checkpoint_folder(context: Context) -> tuple[str, ...]:
         f"{place}: {named} is on the node's own disk ({local}): a start on another node, or after "
         "the disk was emptied, begins at step 0",
     )
-
-
-def _node_local(context: Context) -> Iterator[str]:
-    yield from _NODE_LOCAL
-    for storage in context.site.value.storage.values():
-        if storage.node_local and storage.path and storage.path.startswith("/"):
-            # As far as the path is known: /mnt/bb/$USER.
-            yield storage.path.partition("/$")[0]
-
-
-def _is_below(folder: str, parent: str) -> bool:
-    return bool(parent) and PurePosixPath(folder).is_relative_to(parent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from hpc_train.base.finding import LintFinding
 from hpc_train.base.value import Value
 from hpc_train.plans.explanations import Reason, explanations, setting_of
-from hpc_train.plans.launchers.base import MODULES, Launcher, find_launcher
+from hpc_train.plans.launchers.base import MODULES, RANK_WRAPPER, Launcher, find_launcher
 from hpc_train.plans.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
 from hpc_train.runs.run import Script
 from hpc_train.sites.batch_system import ABILITIES, find_batch_system
@@ -45,7 +46,11 @@ def explain(plan: LaunchPlan, site: SourcedSite | None) -> tuple[Explained, ...]
     Values of the site's profile name their source; without a site, none does.
     """
     items = (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
-    missing = tuple(_missing(plan, site))
+    place = site.near("scheduler") if site else f"site {plan.site}"
+    missing = tuple(
+        Explained(kind="missing", name=name, value=it, origin=place, why=ABILITIES.get(name, ""))
+        for name, it in find_batch_system(plan.scheduler).instead.items()
+    )
     if site is None:
         return (*items, *missing)
     keys: dict[str, list[str]] = {}
@@ -109,7 +114,8 @@ def _arguments(plan: LaunchPlan, site: SourcedSite | None) -> Iterator[Explained
     """Explain the options of the launcher, and of the srun before it, up to the job's command."""
     launcher, program = find_launcher(plan.launcher), ""
     reasons: Mapping[str, Reason] = {}
-    tokens = (*_before_ranks(plan.launch.argv), *(plan.launch.agent or ()))
+    before = takewhile(lambda token: token != RANK_WRAPPER, plan.launch.argv)
+    tokens = (*before, *(plan.launch.agent or ()))
     for index, token in enumerate(tokens):
         word = _shown(token)
         program, reasons = _program(word, plan, launcher) or (program, reasons)
@@ -127,23 +133,6 @@ def _arguments(plan: LaunchPlan, site: SourcedSite | None) -> Iterator[Explained
             why=reason.why,
             trap=reason.trap,
         )
-
-
-def _missing(plan: LaunchPlan, site: SourcedSite | None) -> Iterator[Explained]:
-    """Explain what the scheduler does not do with a job; the value is what is done instead."""
-    origin = site.near("scheduler") if site else f"site {plan.site}"
-    for name, instead in find_batch_system(plan.scheduler).instead.items():
-        yield Explained(
-            kind="missing", name=name, value=instead, origin=origin, why=ABILITIES.get(name, "")
-        )
-
-
-def _before_ranks(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield the arguments that start the ranks, without the rank wrapper and the job's command."""
-    for token in tokens:
-        if _shown(token) == "$rank_wrapper":
-            return
-        yield token
 
 
 def _program(
@@ -198,8 +187,6 @@ def text_of(value: Any) -> str:
 
 _DIRECTIVE = re.compile(r"#SBATCH --([a-z-]+)")
 _EXPORT = re.compile(r"export (\w+)=")
-# sbatch's option -> its setting, if the names differ.
-_SETTINGS = {"job-name": "name", "ntasks-per-node": "tasks_per_node", "gres": "gpus_per_node"}
 
 
 def at_origin(finding: LintFinding, script: Script, plan: LaunchPlan, label: str) -> LintFinding:
@@ -214,14 +201,13 @@ def at_origin(finding: LintFinding, script: Script, plan: LaunchPlan, label: str
 
 def _line_origin(finding: LintFinding, script: Script, plan: LaunchPlan) -> str:
     line = script.text.split("\n")[finding.line - 1]
-    directive, exported = _DIRECTIVE.match(line), _EXPORT.match(line)
-    key = ""
-    if directive:
-        key = _SETTINGS.get(directive[1], directive[1].replace("-", "_"))
-    elif exported:
+    if directive := _DIRECTIVE.match(line):
+        return setting_of(directive[1], plan.settings).origin
+    exported, key = _EXPORT.match(line), ""
+    if exported:
         names = re.findall(r" (\w+)=", line) or [exported[1]]
         key = f"env.{next((name for name in names if name in finding.message), names[0])}"
-    if not directive and line.strip() and key not in plan.settings:
+    if line.strip() and key not in plan.settings:
         lines = (name for name, setting in plan.settings.items() if name.startswith("setup."))
         key = next((name for name in lines if line in str(plan.settings[name].value)), "")
         if (

@@ -44,7 +44,10 @@ def torchrun(request: LaunchRequest) -> Launch:
         return Launch(argv=agent_here(request), slots_per_node=1, shell=shell)
     elastic = request.elastic
     if elastic and request.topology.nodes > 1:
-        argv = (*agents(request, (), *_outlive(elastic, request)), *wrapped_inside(request))
+        # If the job can continue with fewer nodes, the loss of a node must not end the step.
+        spare = (elastic.min_nodes or 0) < request.topology.nodes
+        outlive = ("--no-kill", "--kill-on-bad-exit=0", "--wait=0") if spare else ()
+        argv = (*agents(request, (), *outlive), *wrapped_inside(request))
         agent = (*around, *_torchrun_agent(request, _elastic(elastic, request)))
         return Launch(argv=argv, slots_per_node=1, agent=agent, shell=shell)
     if request.container:
@@ -53,7 +56,15 @@ def torchrun(request: LaunchRequest) -> Launch:
         argv = (*agents(request, ()), *wrapped_inside(request))
         return Launch(argv=argv, slots_per_node=1, agent=agent, shell=shell)
     argv = (*agents(request, _torchrun_agent(request, _fixed(request))), *wrapped_inside(request))
-    shell = LaunchShell(definitions=(_node_wrapper(request),), module=shell.module)
+    wrapper = Definition(
+        name="node_wrapper",
+        text=f'export PET_NODE_RANK={request.batch.rank_of_node}; trap "" USR1 USR2; exec "$@"',
+        comments=(
+            "The node rank expands on its node; the agent ignores the signals that are meant for "
+            "the ranks.",
+        ),
+    )
+    shell = LaunchShell(definitions=(wrapper,), module=shell.module)
     return Launch(argv=argv, slots_per_node=1, shell=shell)
 
 
@@ -109,25 +120,6 @@ def _elastic(elastic: Elastic, request: LaunchRequest) -> tuple[Token, ...]:
         *texts("--local-addr"),
         JobVar(name="node_address"),
     )
-
-
-def _node_wrapper(request: LaunchRequest) -> Definition:
-    number = request.batch.rank_of_node
-    return Definition(
-        name="node_wrapper",
-        text=f'export PET_NODE_RANK={number}; trap "" USR1 USR2; exec "$@"',
-        comments=(
-            "The node rank expands on its node; the agent ignores the signals that are meant for "
-            "the ranks.",
-        ),
-    )
-
-
-def _outlive(elastic: Elastic, request: LaunchRequest) -> tuple[str, ...]:
-    """If the job can continue with fewer nodes, the loss of a node must not end the step."""
-    if (elastic.min_nodes or 0) >= request.topology.nodes:
-        return ()
-    return ("--no-kill", "--kill-on-bad-exit=0", "--wait=0")
 
 
 _OF_TORCHRUN = "standalone rdzv-backend rdzv-endpoint rdzv-id node-rank master-addr master-port"

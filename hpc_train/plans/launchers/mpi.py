@@ -102,20 +102,15 @@ def passed_on(request: LaunchRequest) -> tuple[Token, ...]:
 
 def _places(request: LaunchRequest) -> tuple[Token, ...]:
     """Only ranks that are bound to cores are mapped with their number of cores (PE)."""
-    topology = request.topology
-    word = _bind_word(request.binding.mpirun, request.openmpi)
+    topology, word = request.topology, request.binding.mpirun
+    if word in ("socket", "package"):
+        # A socket is a package in Open MPI 5.
+        word = "package" if at_least(request.openmpi, "5") else "socket"
     ranks, cores = f"ppr:{topology.tasks_per_node}:node", topology.cpus_per_task
     mapped: Token = Text(text=f"{ranks}:PE={cores}" if word == "core" else ranks)
     if word == "core" and cores is None:
         mapped = Joined(parts=(Text(text=f"{ranks}:PE="), JobVar(name="cpus_per_rank")))
     return (*texts("--map-by"), mapped, *texts("--bind-to", word))
-
-
-def _bind_word(word: str, release: str | None) -> str:
-    """Return the version's name of a socket, which is a package in Open MPI 5."""
-    if word not in ("socket", "package"):
-        return word
-    return "package" if at_least(release, "5") else "socket"
 
 
 MPIRUN = Launcher(

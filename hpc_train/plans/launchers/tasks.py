@@ -98,20 +98,14 @@ def deepspeed(request: LaunchRequest) -> Launch:
         launch = every_rank(with_local_rank, args, before)
     else:
         launch = Launch(argv=agent_here(with_local_rank, *before), slots_per_node=1)
-    return msgspec.structs.replace(
-        launch,
-        rank_env=(*launch.rank_env, *_deepspeed_names(request)),
-        shell=LaunchShell(definitions=(_WITH_LOCAL_RANK,)),
-    )
-
-
-def _deepspeed_names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
-    """Return the remaining variables that DeepSpeed's launcher sets for a rank."""
-    return (
+    # The remaining variables that DeepSpeed's launcher sets for a rank.
+    names: tuple[tuple[str, Token], ...] = (
         ("LOCAL_SIZE", Text(text=str(request.topology.tasks_per_node))),
         ("CROSS_RANK", node_rank(request)),
         ("CROSS_SIZE", Text(text=str(request.topology.nodes))),
     )
+    shell = LaunchShell(definitions=(_WITH_LOCAL_RANK,))
+    return msgspec.structs.replace(launch, rank_env=(*launch.rank_env, *names), shell=shell)
 
 
 DEEPSPEED = Launcher(
