@@ -91,14 +91,11 @@ def _end(attributes: Mapping[str, str]) -> tuple[JobState, str]:
         return JobState.TIMEOUT, "it exceeded its walltime"
     if code in _MEMORY:
         return JobState.OUT_OF_MEMORY, "it used more memory than it requested"
-    return JobState.FAILED, _failure(code, attributes.get("comment", ""))
-
-
-def _failure(code: int, comment: str) -> str:
     if code < 0:
-        return f"PBS ended it with {code}: {comment}" if comment else f"PBS ended it with {code}"
+        words = (f"PBS ended it with {code}", attributes.get("comment", ""))
+        return JobState.FAILED, ": ".join(filter(None, words))
     signal = code - 256 if code > 256 else code - 128
-    return f"signal {signal}" if 0 < signal < 65 else f"exit code {code}"
+    return JobState.FAILED, f"signal {signal}" if 0 < signal < 65 else f"exit code {code}"
 
 
 def _whole(text: str) -> int | None:
@@ -141,16 +138,11 @@ _PASSING = (
 
 
 def call_pbs(*argv: str, timeout_s: float | None = None) -> Finished:
-    """Run a command of PBS without the variables of an outer job, with messages in English."""
-    return run_program(argv, timeout_s or _TIMEOUT_S, environment=_environment())
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment of PBS's commands; of an outer job, only the server is kept."""
+    """Run a command of PBS with messages in English; of an outer job, only the server is kept."""
     outer = ("PBS_JOB", "PBS_O_", "PBS_NODE", "PBS_TASK", "PBS_ARRAY", "PBS_QUEUE", "PBS_ENV")
     clean = clean_environment(os.environ)
     kept = {name: value for name, value in clean.items() if not name.startswith(outer)}
-    return kept | {"LC_ALL": "C"}
+    return run_program(argv, timeout_s or _TIMEOUT_S, environment=kept | {"LC_ALL": "C"})
 
 
 def transient(stderr: str) -> bool:

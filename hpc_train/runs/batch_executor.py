@@ -86,12 +86,9 @@ class MarkedJobs(NamedTuple):
 
     def with_mark(self, mark: str) -> tuple[str, ...]:
         """Return the jobs that have a mark, the oldest first; an array is one."""
-        found = {_whole(report.job) for one, report in self.jobs if one == mark}
+        jobs = (report.job for one, report in self.jobs if one == mark)
+        found = {re.sub(r"\A([0-9]+)_.*", r"\1", job) for job in jobs}
         return tuple(sorted(found, key=_number))
-
-
-def _whole(job: str) -> str:
-    return re.sub(r"\A([0-9]+)_.*", r"\1", job)
 
 
 def _number(job: str) -> int:
@@ -197,7 +194,11 @@ class BatchExecutor(Executor):
             reached = reached or not _is_not_reached(done.message)
             if pause_s is None or time.monotonic() - begun > _REPEAT_S:
                 break
-            found = self._find(call, request, self._delay(done.message, pause_s))
+            if not _is_not_reached(done.message):
+                pause_s = max(pause_s, _UNDER_WAY_S)
+            text = "%s does not answer (%s); in %.0f s its queue says whether it has the job"
+            logging.getLogger(__name__).warning(text, self.system, done.message, pause_s)
+            found = self._find(call, request, pause_s)
             if found:
                 return found[0]
             if found is None or done.accepted:
@@ -212,14 +213,6 @@ class BatchExecutor(Executor):
             f"hpctrain retry {home}   submits it if {self.system} never received it",
             transient=True,
         )
-
-    def _delay(self, message: str, pause_s: float) -> float:
-        """Return the delay, and log it: a request that reached the system may be in progress."""
-        if not _is_not_reached(message):
-            pause_s = max(pause_s, _UNDER_WAY_S)
-        text = "%s does not answer (%s); in %.0f s its queue says whether it has the job"
-        logging.getLogger(__name__).warning(text, self.system, message, pause_s)
-        return pause_s
 
     def _find(self, call: JobCall, request: Submission, pause_s: float) -> tuple[str, ...] | None:
         """Wait, then search for the job; None if the system does not respond."""

@@ -94,7 +94,7 @@ def run_facts(run: Run | None, transport: Transport | None) -> dict[str, str]:
 def _planned(manifest: Manifest) -> dict[str, str]:
     plan, facts = manifest.plan, manifest.provenance
     changed = {change.name: change.value or "" for change in plan.changes}
-    directives = dict(plan.directives)
+    directives, digest = dict(plan.directives), str(facts.get(PROFILE_DIGEST, ""))
     directive_values = {
         name: directives[name] or "yes" for name in _SHOWN_OPTIONS if name in directives
     }
@@ -105,7 +105,7 @@ def _planned(manifest: Manifest) -> dict[str, str]:
     stated = msgspec.json.encode({key: value for key, value in spec.items() if value is not None})
     return {
         "site": plan.site,
-        "profile": _profile(facts),
+        "profile": f"{Path(str(facts.get(PROFILE, ''))).name} {digest[:DIGITS]}".strip(),
         **directive_values,
         "launcher": plan.launcher,
         "backend": plan.backend,
@@ -120,11 +120,6 @@ def _planned(manifest: Manifest) -> dict[str, str]:
         # The variables that change data transfers.
         **{n: str(text) for n, text in (*plan.env, *changed.items()) if FABRIC.match(n)},
     }
-
-
-def _profile(facts: dict[str, Any]) -> str:
-    name, digest = Path(str(facts.get(PROFILE, ""))).name, str(facts.get(PROFILE_DIGEST, ""))
-    return f"{name} {digest[:DIGITS]}".strip()
 
 
 # Variables that change data transfers between GPUs, or the library that does them.
@@ -165,8 +160,11 @@ def conditions_of(run: Run | None, transport: Transport | None) -> dict[str, str
     manifest = run.manifest if run else None
     found = {
         **(dict(_requested(manifest)) if manifest else {}),
-        **(dict(_used(transport)) if transport else {}),
     }
+    if transport is not None:
+        found["rccl" if transport.rccl else "nccl"] = " / ".join(transport.nccl_version)
+        parts = (*transport.plugins, transport.ofi_version)
+        found["plugin"] = " / ".join(parts).strip(" /")
     return {name: cut(text) for name, text in found.items() if text}
 
 
@@ -202,11 +200,6 @@ def _requested(manifest: Manifest) -> Iterator[tuple[str, str]]:
     for name in () if "site" in axes else _DIRECTIVES:
         if name in directives and not _set_by(axes, name):
             yield name, directives[name] or "yes"
-
-
-def _used(transport: Transport) -> Iterator[tuple[str, str]]:
-    yield "rccl" if transport.rccl else "nccl", " / ".join(transport.nccl_version)
-    yield "plugin", " / ".join((*transport.plugins, transport.ofi_version)).strip(" /")
 
 
 def steady_command(command: Sequence[str], axes: frozenset[str] = frozenset()) -> str:
@@ -295,7 +288,10 @@ def differences(
     their manifests; a condition that only one side records is not a difference. Sites, fabric, GPUs
     and versions come first. Long values are shortened; what looks like a secret is never shown.
     """
-    settings = [_settings(a), _settings(b)] if a and b else [{}, {}]
+    settings = [
+        _collected(pair for run in side if run.manifest for pair in _of_manifest(run.manifest))
+        for side in ((a, b) if a and b else ((), ()))
+    ]
     recorded = [_collected(pair for own in side for pair in own.items()) for side in conditions]
     rows = {}
     for name in dict.fromkeys([*recorded[0], *recorded[1]]):
@@ -308,17 +304,13 @@ def differences(
         for name, (first, second) in rows.items()
         if sorted(first) != sorted(second)
     ]
-    return tuple(sorted(differing, key=lambda row: _order(row[0])))
-
-
-def _order(name: str) -> tuple[int, int, str]:
     kinds = ("env.", "sbatch ", "qsub ", "packages.")
-    kind = next((i for i, kind in enumerate(kinds, 1) if name.startswith(kind)), 0)
-    return kind, OF_SITES.index(name) if name in OF_SITES else len(OF_SITES), name
 
+    def order(row: SettingDifference) -> tuple[int, int, str]:
+        kind = next((i for i, kind in enumerate(kinds, 1) if row[0].startswith(kind)), 0)
+        return kind, OF_SITES.index(row[0]) if row[0] in OF_SITES else len(OF_SITES), row[0]
 
-def _settings(runs: Sequence[Run]) -> dict[str, list[str]]:
-    return _collected(pair for run in runs if run.manifest for pair in _of_manifest(run.manifest))
+    return tuple(sorted(differing, key=order))
 
 
 def _collected(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -346,13 +338,8 @@ def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, str]]:
     values |= {f"code {name}": value for name, value in (facts.get("git") or {}).items()}
     for name, value in values.items():
         if name not in _SIZES and value not in (None, "", (), []):
-            yield name, _text(value)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return " ".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            yield name, " ".join(map(str, value)) if isinstance(value, (list, tuple)) else text
 
 
 def _shown(name: str, values: Sequence[str]) -> str:

@@ -337,14 +337,11 @@ def time_lost_s(starts: Sequence[JobStart], status: JobStatus) -> float | None:
 def _spans(starts: Sequence[JobStart], status: JobStatus) -> Iterator[tuple[float, float | None]]:
     """Yield the part of each start that later starts keep: resume, and last checkpoint [s]."""
     for start in starts:
-        resumed, saved = (_within(start, time) for time in (start.resumed, start.saved))
+        # An earlier start may have written the file.
+        times = (start.resumed, start.saved)
+        resumed, saved = (t if t is not None and t >= start.started else None for t in times)
         begun = start.started if resumed is None else resumed
         known = start.saved is not None or start.step == 0
         yield begun, (begun if saved is None else saved) if known else None
     if not starts or starts[-1].restart < status.restart_count:
         yield status.started, None
-
-
-def _within(start: JobStart, time: float | None) -> float | None:
-    """Return the time of a file, unless an earlier start wrote it."""
-    return time if time is not None and time >= start.started else None

@@ -190,10 +190,6 @@ def _poll_s(files: Sequence[Run]) -> float:
     return max(polls, default=0.0)
 
 
-def _runs(count: int) -> str:
-    return "1 run is" if count == 1 else f"{count} runs are"
-
-
 class Cancelled(Value, frozen=True, kw_only=True):
     """The runs that were cancelled, and those whose job id is unknown and that may continue."""
 
@@ -222,7 +218,8 @@ def cancel(path: Path) -> Cancelled:
     if not active:
         states = ", ".join(sorted({run.state.value for run in runs}))
         why = next((run.problem for run in runs if run.state is JobState.UNKNOWN), "")
-        raise StoreError(f"{path.name}: nothing to cancel; {_runs(len(runs))} {states}", why)
+        number = "1 run is" if len(runs) == 1 else f"{len(runs)} runs are"
+        raise StoreError(f"{path.name}: nothing to cancel; {number} {states}", why)
     home = active[0].folder.path.parent
     submissions = {run.folder: run.submission for run in active if run.submission}
     if path != home and any(submission.shared for submission in submissions.values()):

@@ -146,10 +146,13 @@ def state_of(job: dict[str, Any]) -> tuple[JobState, str]:
         return _active(secondary)
     if status == "Completed":
         return JobState.COMPLETED, ""
-    if status == "Failed":
-        return _failed(secondary, " ".join(str(job.get("FailureReason", "")).split()))
-    if status == "Stopped" and secondary in _LIMITS:
+    if status in ("Failed", "Stopped") and secondary in _LIMITS:
         return JobState.TIMEOUT, _LIMITS[secondary]
+    if status == "Failed":
+        reason = " ".join(str(job.get("FailureReason", "")).split())
+        of_aws = (JobState.NODE_FAIL, f"{reason}; hpctrain retry submits it again")
+        own = (JobState.FAILED, reason or "SageMaker gives no reason")
+        return of_aws if reason.startswith(_OF_AWS) else own
     if status in ("Stopping", "Stopped"):
         return JobState.CANCELLED, "stopped, not by hpctrain"
     return JobState.UNKNOWN, f"unknown status of SageMaker: {status} / {secondary}"
@@ -163,14 +166,6 @@ def _active(secondary: str) -> tuple[JobState, str]:
     if secondary in ("Stopping", *_LIMITS):
         return JobState.RUNNING, "it is ending"
     return JobState.UNKNOWN, f"unknown status of SageMaker: InProgress / {secondary}"
-
-
-def _failed(secondary: str, reason: str) -> tuple[JobState, str]:
-    if secondary in _LIMITS:
-        return JobState.TIMEOUT, _LIMITS[secondary]
-    if reason.startswith(_OF_AWS):
-        return JobState.NODE_FAIL, f"{reason}; hpctrain retry submits it again"
-    return JobState.FAILED, reason or "SageMaker gives no reason"
 
 
 _LINE = b"hpctrain: status "
@@ -209,7 +204,10 @@ def status_of_job(hosts: Sequence[JobStatus], job: dict[str, Any]) -> JobStatus 
     name, completed = job["TrainingJobName"], job.get("TrainingJobStatus") == "Completed"
     failed = sorted(
         (one for one in hosts if one.exit_code),
-        key=lambda one: (one.failure is None, _failed_at(one)),
+        key=lambda one: (
+            one.failure is None,
+            (one.failure.time if one.failure else None) or one.ended or one.started,
+        ),
     )
     if completed and hosts and not failed:
         ends = [one.ended for one in hosts if one.ended is not None]
@@ -227,11 +225,6 @@ def status_of_job(hosts: Sequence[JobStatus], job: dict[str, Any]) -> JobStatus 
         exit_code=0 if completed else 1,
         job=name,
     )
-
-
-def _failed_at(status: JobStatus) -> float:
-    time = status.failure.time if status.failure else None
-    return time or status.ended or status.started
 
 
 def _printed(run: RunFolder) -> Iterator[JobStatus]:

@@ -49,6 +49,7 @@ def training_job(
     """
     section, name = _checked(plan, site), job_name(plan.name, mark)
     folder = f"{section.bucket}/{name}"
+    checkpoints = checkpoints or f"{folder}/checkpoints" * section.spot
     return {
         "TrainingJobName": name,
         "RoleArn": section.role,
@@ -71,7 +72,9 @@ def training_job(
         },
         "StoppingCondition": _stopping(plan, section),
         "Tags": [{"Key": MARK, "Value": mark}, {"Key": "hpctrain:name", "Value": plan.name}],
-        **_continuing(section, checkpoints or f"{folder}/checkpoints" * section.spot),
+        # Of a job that is interrupted, or that resumes from an earlier one.
+        **({"EnableManagedSpotTraining": True} if section.spot else {}),
+        **({"CheckpointConfig": {"S3Uri": checkpoints}} if checkpoints else {}),
     }
 
 
@@ -87,12 +90,6 @@ def job_name(name: str, mark: str) -> str:
     room = _NAME_LENGTH - len(PREFIX) - 1 - _MARK_LENGTH
     words = re.sub(r"[^A-Za-z0-9]+", "-", name)[:room].strip("-")
     return f"{PREFIX}{words}-{mark}" if words else f"{PREFIX}{mark}"
-
-
-def _continuing(section: SageMaker, checkpoints: str) -> dict[str, Any]:
-    """Return the fields of a job that is interrupted, or that resumes from an earlier one."""
-    spare = {"EnableManagedSpotTraining": True} if section.spot else {}
-    return {**spare, "CheckpointConfig": {"S3Uri": checkpoints}} if checkpoints else spare
 
 
 def _image(plan: LaunchPlan, section: SageMaker) -> str:

@@ -36,7 +36,13 @@ def job_reports(
     rest = JobReport(state=JobState.LOST, reason="Slurm no longer knows it, and it recorded no end")
     if forgotten:
         past = sacct(cluster, forgotten, since)
-        found.update({entry.job: _past(entry.report, entry.job) for entry in past.entries})
+        for entry in past.entries:
+            known = _named(entry.report, entry.job)
+            if not known.state.finished:
+                # The accounting reports lost jobs as running.
+                reason = f"it is {known.state.value} in the accounting, but not in the queue"
+                known = JobReport(state=JobState.UNKNOWN, reason=reason, job=entry.job)
+            found[entry.job] = known
         if transient(past.failure):
             rest = no_answer(past.failure)
     return {job: found.get(job, rest) for job in jobs}
@@ -64,14 +70,6 @@ def _named(report: JobReport, job: str) -> JobReport:
     return msgspec.structs.replace(report, job=job)
 
 
-def _past(report: JobReport, job: str) -> JobReport:
-    """Use only final states of the accounting: it reports lost jobs as running."""
-    if report.state.finished:
-        return _named(report, job)
-    reason = f"it is {report.state.value} in the accounting, but not in the queue"
-    return JobReport(state=JobState.UNKNOWN, reason=reason, job=job)
-
-
 def marked_jobs(cluster: SlurmEndpoint, user: str) -> MarkedJobs:
     """Return the jobs of a user in the queue, with their comments."""
     answer = squeue(cluster, (), user)
@@ -90,8 +88,8 @@ class _File(Value, frozen=True, kw_only=True):
 
 
 @cache
-def _file() -> _File:
-    return load_data("slurm_reasons.yaml", _File)
+def _reasons() -> dict[str, str]:
+    return load_data("slurm_reasons.yaml", _File).reasons
 
 
 def sentence(reason: str) -> str:
@@ -103,12 +101,14 @@ def sentence(reason: str) -> str:
         return ""
     # scontrol writes underscores in the place of spaces.
     spaced = code.replace("_", " ")
-    known = _file().reasons
+    known = _reasons()
     if spaced in known:
         return known[spaced]
-    name, tail = _split(code)
+    # What Slurm appends: `ReqNodeNotAvail, UnavailableNodes:lab2`, `RaisedSignal:9`.
+    name, *rest = re.split("[,:]", code, maxsplit=1)
+    tail = "".join(rest).strip(" _")
     if name in known:
-        return f"{known[name]} ({tail})" if tail else known[name]
+        return f"{known[name]} ({tail})" if tail and not tail.endswith(":") else known[name]
     limit = _LIMIT.fullmatch(code)
     return _limit(limit, code) if limit else f"Slurm's reason: {code}"
 
@@ -120,15 +120,6 @@ def _limit(limit: re.Match[str], code: str) -> str:
     if "PerJob" in code or "PerNode" in code:
         return f"it requests more than {owner} allows for one job ({code}); request less"
     return f"a limit of {owner} is reached ({code}); it starts when others end"
-
-
-def _split(code: str) -> tuple[str, str]:
-    """Split what Slurm appends: `ReqNodeNotAvail, UnavailableNodes:lab2`, `RaisedSignal:9`."""
-    mark = re.search("[,:]", code)
-    if mark is None:
-        return code, ""
-    tail = code[mark.end() :].strip(" _")
-    return code[: mark.start()], "" if tail.endswith(":") else tail
 
 
 # A job's name and comment may contain any text, even line ends, but hardly these two characters.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from hpc_train.base.errors import ProbeError
@@ -21,9 +21,14 @@ _SETTING = re.compile(r"^([A-Za-z]\w*)[ \t]*=(.*)$", re.MULTILINE)
 _NOTHING = frozenset({"", "(null)", "N/A", "n/a", "NONE", "None"})
 
 
-def records(text: str, first: str) -> tuple[Fields, ...]:
-    """Return the lines of `scontrol show … --oneliner` that start with the key `first`."""
-    return tuple(_record(line) for line in text.splitlines() if line.startswith(f"{first}="))
+def records(text: str, first: str) -> Iterator[Fields]:
+    """Yield the lines of `scontrol show … --oneliner` that start with the key `first`."""
+    for line in text.splitlines():
+        if line.startswith(f"{first}="):
+            found = [*_KEY.finditer(line)]
+            ends = [match.start() for match in found[1:]] + [len(line)]
+            pairs = zip(found, ends, strict=True)
+            yield {match[1]: line[match.end() : end].strip() for match, end in pairs}
 
 
 def settings(text: str) -> Fields:
@@ -76,14 +81,6 @@ def tres(value: str) -> dict[str, int]:
     pairs = (part.partition("=") for part in value.split(","))
     numbers = {name: whole(number) for name, _, number in pairs}
     return {name: number for name, number in numbers.items() if number is not None}
-
-
-def _record(line: str) -> Fields:
-    found = list(_KEY.finditer(line))
-    ends = [match.start() for match in found[1:]] + [len(line)]
-    return {
-        match[1]: line[match.end() : end].strip() for match, end in zip(found, ends, strict=True)
-    }
 
 
 # Modes of preemption that end the job.
@@ -263,6 +260,7 @@ def partitions(text: str) -> tuple[LivePartition, ...]:
 
 
 def _partition(record: Fields) -> LivePartition:
+    over_subscribe = word(record, "OverSubscribe") or word(record, "Shared")
     return LivePartition(
         name=word(record, "PartitionName"),
         state=word(record, "State"),
@@ -272,18 +270,14 @@ def _partition(record: Fields) -> LivePartition:
         max_nodes=count(record, "MaxNodes"),
         max_time=duration(record, "MaxTime"),
         default_time=duration(record, "DefaultTime"),
-        shared=_shared(word(record, "OverSubscribe") or word(record, "Shared")),
+        # With NO they share nodes, but no cores.
+        shared=over_subscribe != "EXCLUSIVE" if over_subscribe else None,
         qos=word(record, "QoS"),
         allowed_qos=words(record, "AllowQos"),
         allowed_accounts=words(record, "AllowAccounts"),
         preempt_mode=word(record, "PreemptMode"),
         grace=_grace(record),
     )
-
-
-def _shared(over_subscribe: str) -> bool | None:
-    """Return whether jobs share nodes; with NO they share nodes, but no cores."""
-    return None if not over_subscribe else over_subscribe != "EXCLUSIVE"
 
 
 def _grace(record: Fields) -> Duration | None:
@@ -392,19 +386,31 @@ def read_cluster(question: Ask = ask) -> Cluster:
         *([] if queues else ["could not be read: partitions: Slurm shows none"]),
     ]
     qos, mine = _accounts(question, config, unread) if accounting else ((), ())
+    broken = []
+    for name in (one for one in found_mpi if one in _TRIED):
+        # srun says before a job starts that the library of a plug-in is missing.
+        answer = question("srun", f"--mpi={name}", "--test-only", "--nodes=1", "true")
+        broken += [name] if "mpi" in answer.problem.lower() else []
+    version, requeue = _VERSION.match(word(config, "SLURM_VERSION")), word(config, "JobRequeue")
     return Cluster(
         name=word(config, "ClusterName"),
-        version=_version(word(config, "SLURM_VERSION")),
+        version=version[0] if version else "",
         partitions=queues,
         nodes=found_nodes,
         mpi=Mpi(
             plugins=found_mpi,
-            broken=tuple(name for name in found_mpi if _is_broken(question, name)),
+            broken=tuple(broken),
             default=word(config, "MpiDefault"),
         ),
         qos=qos,
         associations=mine,
-        limits=_bounds(config),
+        limits=Bounds(
+            max_array_size=count(config, "MaxArraySize"),
+            requeue=None if not requeue else requeue == "1",
+            select=word(config, "SelectType"),
+            # `30 sec`.
+            kill_wait_s=whole(word(config, "KillWait").partition(" ")[0]),
+        ),
         accounting=accounting,
         unread=tuple(unread),
     )
@@ -426,14 +432,6 @@ def _unread(what: str, answer: Answer, understood: bool) -> list[str]:
     return [] if understood else [f"could not be read: {what}: an unknown format"]
 
 
-def _is_broken(question: Ask, plugin: str) -> bool:
-    """Whether a listed plug-in lacks its library; srun reports this before a job starts."""
-    if plugin not in _TRIED:
-        return False
-    answer = question("srun", f"--mpi={plugin}", "--test-only", "--nodes=1", "true")
-    return "mpi" in answer.problem.lower()
-
-
 def _accounts(
     question: Ask, config: Fields, unread: list[str]
 ) -> tuple[tuple[LiveQos, ...], tuple[Association, ...]]:
@@ -445,19 +443,3 @@ def _accounts(
     unread += _unread("sacctmgr show qos", qos, bool(found))
     unread += _unread("sacctmgr show assoc", mine, "|" in mine.text)
     return found, associations(mine.text, word(config, "ClusterName"))
-
-
-def _bounds(config: Fields) -> Bounds:
-    requeue = word(config, "JobRequeue")
-    return Bounds(
-        max_array_size=count(config, "MaxArraySize"),
-        requeue=None if not requeue else requeue == "1",
-        select=word(config, "SelectType"),
-        # `30 sec`.
-        kill_wait_s=whole(word(config, "KillWait").partition(" ")[0]),
-    )
-
-
-def _version(text: str) -> str:
-    match = _VERSION.match(text)
-    return match[0] if match else ""

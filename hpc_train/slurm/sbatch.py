@@ -146,8 +146,6 @@ _NO_SLURM = (
     "protocol authentication error",
     "invalid authentication credential",
 )
-# 26.05 prints a stray word: `to start at TIME a using 4 processors`.
-_STRAY_WORD = re.compile(r"(\bto start at \S{1,40}) a (?=using )")
 _ENDED = {124, 125, 127}
 
 
@@ -185,7 +183,7 @@ def answer_of(done: Finished) -> SlurmAnswer:
         return SlurmAnswer(outcome="unanswered", words=lines[-1] if lines else words)
     if done.returncode == 0:
         return _accepted(done)
-    silent = next(filter(_is_silent, lines), "")
+    silent = next((one for one in lines if any(words in one.lower() for words in _NO_SLURM)), "")
     # After such a message another controller may have answered.
     if silent and refusal_of(words) is None:
         return SlurmAnswer(outcome="unanswered", words=silent)
@@ -210,11 +208,7 @@ def _accepted(done: Finished) -> SlurmAnswer:
     )
 
 
-def _is_silent(line: str) -> bool:
-    return any(words in line.lower() for words in _NO_SLURM)
-
-
 def _lines(done: Finished) -> list[str]:
-    lines = _STRAY_WORD.sub(r"\1 ", done.stderr + done.stdout).strip().splitlines()
+    lines = (done.stderr + done.stdout).strip().splitlines()
     bare = [line.removeprefix("sbatch: ").removeprefix("error: ") for line in lines]
     return [line for line in bare if line and not line.startswith('Try "sbatch --help"')]

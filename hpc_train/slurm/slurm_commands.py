@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
-from hpc_train.base.errors import nearest
 from hpc_train.base.processes import Finished, clean_environment, run
 from hpc_train.base.slurm_options import sbatch_variables
 from hpc_train.runs.run import SlurmEndpoint
@@ -181,7 +180,18 @@ def notices(environment: Mapping[str, str], options: Mapping[str, str]) -> tuple
     Of a variable whose value is that of the script, nothing is said.
     """
     changes = environment_changes(environment, SlurmEndpoint(), options)
-    messages = _removed(environment, [name for name in changes if option_of(name) is None])
+    names = [name for name in changes if option_of(name) is None]
+    outer, shown = environment.get("SLURM_JOB_ID"), ", ".join(names[:3])
+    messages = []
+    if names and outer:
+        messages.append(
+            f"this shell is inside Slurm job {outer}; {len(names)} of its variables "
+            f"({shown}, …) are not passed on"
+        )
+    elif names:
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        are = "is" if len(names) == 1 else "are"
+        messages.append(f"{shown}{more} of this shell {are} not passed on")
     for name in sorted(environment):
         option = option_of(name)
         value = f"{name}={environment[name]}"
@@ -192,21 +202,4 @@ def notices(environment: Mapping[str, str], options: Mapping[str, str]) -> tuple
             messages.append(f"{value} is ignored: the {who} --{option} itself")
         elif option is not None:
             messages.append(f"{value} is effective: sbatch reads it as --{option}")
-        elif name.startswith(_SBATCH):
-            tails = [known.removeprefix(_SBATCH) for known in sbatch_variables()]
-            near = nearest(name.removeprefix(_SBATCH), tails)
-            messages.append(f"{value}: sbatch reads no variable of that name{near}")
     return tuple(messages)
-
-
-def _removed(environment: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    outer, shown = environment.get("SLURM_JOB_ID"), ", ".join(names[:3])
-    if outer:
-        return [
-            f"this shell is inside Slurm job {outer}; {len(names)} of its variables "
-            f"({shown}, …) are not passed on"
-        ]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return [f"{shown}{more} of this shell {'is' if len(names) == 1 else 'are'} not passed on"]

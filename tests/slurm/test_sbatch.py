@@ -117,15 +117,6 @@ def test_of_two_that_were_accepted_the_older_one_stays(
     assert len(kept) == queue.count("PENDING") == queue.count("CANCELLED") == len(names)
 
 
-@pytest.mark.parametrize(
-    ("said", "waits_s"),
-    [(SLOW, 15.0), ("sbatch: error: Unable to contact slurm controller (connect failure)", 2.0)],
-)
-def test_what_may_be_under_way_is_given_time(said: str, waits_s: float) -> None:
-    assert SlurmExecutor()._delay(said, 2.0) == waits_s
-    assert SlurmExecutor()._delay(said, 30.0) == 30.0
-
-
 def test_the_queue_is_not_searched_before_that_time_is_over(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

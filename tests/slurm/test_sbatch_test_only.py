@@ -94,14 +94,6 @@ def test_a_refusal_of_a_second_controller_is_a_refusal() -> None:
     assert answer_of(finished(text)).outcome == "refused"
 
 
-@pytest.mark.parametrize("stray", ["", "a "])
-def test_the_plan_has_no_stray_word(stray: str) -> None:
-    plan = "using 4 processors on nodes a in partition a"
-    text = f"sbatch: Job 6 to start at 2026-11-23T18:36:24 {stray}{plan}\n"
-    answer = answer_of(finished(text, 0))
-    assert answer.words == f"to start at 2026-11-23T18:36:24 {plan}"
-
-
 def test_a_message_has_the_line_and_the_word_that_it_names() -> None:
     quote = answer_of(finished('sbatch: fatal: j: line 12: Unmatched `"` in [--partition="x]'))
     assert quote.line == 12
@@ -161,15 +153,6 @@ def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
         "SBATCH_OUTPUT=mine.log is ignored: the submission decides on --output itself",
         "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
         "SBATCH_WAIT=1 is ignored: the submission decides on --wait itself",
-    )
-
-
-def test_a_variable_that_sbatch_does_not_read_is_told() -> None:
-    found = {"SBATCH_PARTITIONS": "long", "SBATCH_NODES": "2"}
-    assert environment_changes(found, SlurmEndpoint(), ["nodes", "partition"]) == {}
-    assert notices(found, {"nodes": "own", "partition": "own"}) == (
-        "SBATCH_NODES=2: sbatch reads no variable of that name",
-        "SBATCH_PARTITIONS=long: sbatch reads no variable of that name; did you mean 'PARTITION'?",
     )
 
 
