@@ -42,13 +42,6 @@ def test_every_run_until_its_time_limit(plan: LaunchPlan) -> None:
     assert found == Cost(runs=2, gpu_hours=8 + 0.5, core_hours=2 * 4 * 8 + 4)
 
 
-def test_runs_that_share_an_allocation_hold_its_largest_size(plan: LaunchPlan) -> None:
-    found = cost_of(nested(sized(plan, 4, 4, 4, HOUR), sized(plan, 1, 1, 1, HOUR)))
-    hours = 2 * (HOUR + TURN_S) / HOUR
-    assert found.gpu_hours == pytest.approx(16 * hours)
-    assert found.core_hours == pytest.approx(4 * 32 * hours)
-
-
 def test_the_largest_size_may_be_that_of_no_run(plan: LaunchPlan) -> None:
     """As in a retry of parts of a grid: four nodes for one run, eight GPUs a node for another."""
     found = cost_of(nested(sized(plan, 4, 1, 1, HOUR), sized(plan, 1, 8, 8, HOUR)))
@@ -61,10 +54,6 @@ def test_without_a_limit_there_is_no_bound(plan: LaunchPlan) -> None:
     found = cost_of([sized(plan, 1, 1, 1, HOUR), sized(plan, 1, 1, 1, None)])
     assert found == Cost(runs=2, gpu_hours=None, core_hours=None)
     assert str(found) == "2 runs without a time limit: the cost has no bound (--time sets one)"
-
-
-def test_nothing_costs_nothing() -> None:
-    assert cost_of([]) == Cost(runs=0, gpu_hours=0, core_hours=0)
 
 
 @pytest.mark.parametrize(

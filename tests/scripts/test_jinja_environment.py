@@ -246,11 +246,6 @@ def test_a_value_that_begins_with_an_equals_sign_is_no_comparison() -> None:
     assert sh("a=b") == "a=b"
 
 
-@pytest.mark.parametrize("value", ["gpu", "a100&nvlink", "01:30:00", "gpu:a100:4", "[a|b]*2"])
-def test_a_directive_takes_what_slurm_uses(value: str) -> None:
-    assert directive(value) == value
-
-
 @pytest.mark.parametrize("value", ["a b", "x\n#SBATCH --qos=high", "$(id)", "`id`", "a'b", '"', ""])
 def test_a_directive_cannot_become_another(value: str) -> None:
     with pytest.raises(RenderError, match="cannot be written as an #SBATCH value"):

@@ -1,24 +1,18 @@
-"""Whole scripts of sites with a network: what is set, and that bash and shellcheck read them."""
+"""Sites with a network: what is set in their jobs."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import SpecError
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from tests.scripts.job_starts import save
 
 PROFILES = Path(__file__).parents[1] / "sites/profiles"
-NAMES = sorted(path.stem for path in PROFILES.glob("*.yaml"))
 
 
 def plan_of(name: str, nodes: int, **keys: Any) -> LaunchPlan:
@@ -26,19 +20,6 @@ def plan_of(name: str, nodes: int, **keys: Any) -> LaunchPlan:
     data = {"name": "j", "command": ["true"], "account": "a", "resources": resources, **keys}
     job = decode(data, JobSpec, {"": "job.yaml"}, SpecError)
     return make_plan(job, load_site(str(PROFILES / f"{name}.yaml")))
-
-
-@pytest.mark.process
-def test_shellcheck_has_no_complaint(tmp_path: Path) -> None:
-    assert len(NAMES) == 3
-    for name in NAMES:
-        for nodes in (1, 2):
-            plan = plan_of(name, nodes)
-            assert plan.warnings == ()
-            save(render_script(plan), tmp_path / f"{name}-{nodes}.sh")
-    argv = ["shellcheck", *sorted(map(str, tmp_path.glob("*.sh")))]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_module_that_chooses_the_protocol_brings_the_option() -> None:

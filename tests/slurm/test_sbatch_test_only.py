@@ -9,7 +9,7 @@ import pytest
 from hpc_train.base.processes import Finished
 from hpc_train.runs.run import SlurmEndpoint
 from hpc_train.slurm.sbatch import answer_of, ask_sbatch, test_only as verdict
-from hpc_train.slurm.slurm_commands import as_arguments, environment_changes, notices, option_of
+from hpc_train.slurm.slurm_commands import as_arguments, environment_changes, notices
 from tests.cases import cases
 from tests.slurm.fake_slurm import FakeSlurm
 
@@ -128,19 +128,6 @@ def test_the_outer_job_is_removed_and_named() -> None:
     )
     (said,) = notices(INSIDE, {})
     assert said.startswith("this shell is inside Slurm job 7; 4 of its variables (SLURM_JOB_ID,")
-
-
-@pytest.mark.parametrize(
-    ("variable", "option"),
-    [
-        ("SBATCH_PARTITION", "partition"),
-        ("SBATCH_TIMELIMIT", "time"),
-        ("SBATCH_MEM_PER_NODE", "mem"),
-        ("SBATCH_GPUS_PER_NODE", "gpus-per-node"),
-    ],
-)
-def test_a_variable_names_its_option(variable: str, option: str) -> None:
-    assert option_of(variable) == option
 
 
 def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
