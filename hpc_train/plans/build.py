@@ -45,7 +45,7 @@ from hpc_train.plans.environment import (
 from hpc_train.plans.launchers.base import RANK_WRAPPER, each_node, texts
 from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network import network_of
-from hpc_train.plans.partition_choice import check_limits, choose_partition, partition_warnings
+from hpc_train.plans.partition_choice import check_limits, choose_partition
 from hpc_train.plans.plan import (
     Binding,
     Checks,
@@ -153,7 +153,6 @@ def _warnings(
     context: Context, request: LaunchRequest, environment: JobEnvironment
 ) -> Iterator[str]:
     yield from default_warnings(context)
-    yield from partition_warnings(context)
     yield from launcher_warnings(context)
     yield from environment.warnings
     yield from ranks.gpu_warnings(request.topology, context.launcher, request.gpu_request)

@@ -60,23 +60,18 @@ def explanations() -> Explanations:
 
 def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
     """Return the setting of a directive, with the directive's own reason if it has one."""
-    found = _found(option, settings)
+    key = _SETTINGS.get(option, option.replace("-", "_"))
+    requests = (name for name in settings if name.startswith("storage."))
+    needed = next((name for name in requests if name.endswith(f" --{option}")), "")
+    # Of the queue, of a request of the job, or of its storage.
+    found = settings.get(f"select.{option}") or settings.get(key) or settings.get(needed)
+    added, resources = settings.get(f"directives.{option}"), settings.get("directives.l")
+    if resources is not None and f"{option}=" in str(resources.value):
+        found = resources
+    # `false` only removes the site's option.
+    if added is not None and added.value is not False:
+        found = added
     origin = found.origin if found else "rule"
     reason = explanations().directives.get(option)
     why = reason.why if reason else (found.why if found else "")
     return Setting(value=found.value if found else None, origin=origin, why=why)
-
-
-def _found(option: str, settings: Mapping[str, Setting]) -> Setting | None:
-    """Return the setting of the queue, of a request of the job, or of its storage."""
-    own = settings.get(f"directives.{option}")
-    # `false` only removes the site's option.
-    if own is not None and own.value is not False:
-        return own
-    resources = settings.get("directives.l")
-    if resources is not None and f"{option}=" in str(resources.value):
-        return resources
-    key = _SETTINGS.get(option, option.replace("-", "_"))
-    requests = (name for name in settings if name.startswith("storage."))
-    needed = next((name for name in requests if name.endswith(f" --{option}")), "")
-    return settings.get(f"select.{option}") or settings.get(key) or settings.get(needed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from hpc_train.base.errors import PlanError, UnknownNameError, nearest
+from hpc_train.base.errors import PlanError, UnknownNameError
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, asked_at, from_job, with_key
 from hpc_train.plans.node_and_rank_counts import resolve_topology
@@ -53,11 +53,15 @@ def check_limits(context: Context, topology: Topology) -> tuple[str, ...]:
     for one in violations(context):
         found.setdefault((one.asked, one.limit), one)
     if found:
-        first, *others = found.values()
+        first, *more = found.values()
         place = asked_at(context.job, first.key)
-        sentences = (f"{place}{first.clause(site.name)}", *(one.clause() for one in others))
-        hints = (_other_qos(context), _elsewhere(context))
-        raise PlanError("; ".join(sentences), "; or ".join(filter(None, hints)))
+        sentences = (f"{place}{first.clause(site.name)}", *(one.clause() for one in more))
+        now = context.queue.qos[1].name if context.queue.qos else None
+        others = [qos.name for qos in site.qos if qos.name not in (now, ANY)]
+        fits = [name for name in others if not any(violations(with_key(context, "qos", name)))]
+        of_qos = f"fits: qos {', '.join(fits)} (--qos NAME)" if fits else ""
+        hints = filter(None, (of_qos, _elsewhere(context)))
+        raise PlanError("; ".join(sentences), "; or ".join(hints))
     if not context.batch.this_machine:
         return ()
     return tuple(
@@ -105,25 +109,6 @@ def _check_name(context: Context, key: str, names: Sequence[str]) -> None:
     if name is not None and names and name not in names and ANY not in names:
         place, shown = context.job.origin(key), f"hpctrain site show {site.name}"
         raise UnknownNameError(f"{key} of {site.name}", name, names, place, shown)
-
-
-def partition_warnings(context: Context) -> Iterator[str]:
-    """Warn of a partition that resembles one of a site whose list of partitions is open."""
-    site, name = context.site.value, context.job.value.partition
-    names = [one.name for one in site.partitions]
-    if name is None or name in names or ANY not in names:
-        return
-    if near := nearest(name, [one for one in names if one != ANY]):
-        place = asked_at(context.job, "partition")
-        yield f"{place}the profile {site.name} has no partition {name!r}{near}"
-
-
-def _other_qos(context: Context) -> str:
-    """Return the qualities of service with which its partition would accept the job."""
-    now = context.queue.qos[1].name if context.queue.qos else None
-    others = [qos.name for qos in context.site.value.qos if qos.name not in (now, ANY)]
-    found = [name for name in others if not any(violations(with_key(context, "qos", name)))]
-    return f"fits: qos {', '.join(found)} (--qos NAME)" if found else ""
 
 
 def _elsewhere(context: Context) -> str:

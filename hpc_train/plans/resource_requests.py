@@ -18,16 +18,6 @@ from hpc_train.sites.partition import ANY, Select
 QUEUE_OPTIONS = ("partition", "account", "qos", "constraint")
 
 
-def queue_settings(context: Context, partition: Setting | None) -> dict[str, Setting]:
-    """Return the job's values, and below `select.` the values that are written instead."""
-    requested = {key: from_job(context.job, key) for key in QUEUE_OPTIONS} | {
-        "partition": partition
-    }
-    settings = known(requested)
-    select = context.partition.select
-    return {**settings, **_selected(context, select)} if select else settings
-
-
 def written(settings: dict[str, Setting], key: str) -> Setting | None:
     """Return the setting of an option as it is passed to sbatch."""
     return settings.get(f"select.{key}") or settings.get(key)
@@ -45,6 +35,7 @@ def word_in(settings: dict[str, Setting], key: str) -> str | None:
 
 
 def _selected(context: Context, select: Select) -> dict[str, Setting]:
+    """Return below `select.` the values that are written instead of the job's."""
     job, site, key = context.job, context.site, context.key("select")
     any_name = job.value.partition if context.partition.name == ANY else None
     made = {
@@ -92,7 +83,9 @@ def request_settings(
         "mem": _memory(context, topology),
         "exclusive": from_job(job, "resources.exclusive") or whole,
         **type_settings(context, topology),
-        **queue_settings(context, partition),
+        **{key: from_job(job, key) for key in QUEUE_OPTIONS},
+        "partition": partition,
+        **(_selected(context, context.partition.select) if context.partition.select else {}),
         **storage_settings(job, context.site),
         "comment": from_job(job, "comment"),
         "workdir": from_job(job, "workdir") or default(None, "where you submit"),

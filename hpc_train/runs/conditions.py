@@ -188,7 +188,15 @@ def _requested(manifest: Manifest) -> Iterator[tuple[str, str]]:
         "template": lambda: manifest.template_digest[:12],
         "modules": lambda: " ".join(plan.modules) or "none",
         "setup": lambda: "; ".join(manifest.spec.setup) or "none",
-        "variables": lambda: _variables(manifest, axes),
+        # Of the job itself: rules and a site's blocks may depend on its size.
+        "variables": lambda: (
+            " ".join(
+                f"{name}={text}"
+                for name, text in sorted(manifest.spec.env.items())
+                if FABRIC.match(name) and f"env.{name}" not in axes
+            )
+            or "none"
+        ),
         "gpu_type": lambda: _setting(plan, "gpu_type"),
         "torch_asked": lambda: _setting(plan, "torch"),
         "torch": lambda: _torch(manifest),
@@ -233,13 +241,6 @@ def commit_of(git: Any) -> str:
     if not isinstance(git, dict) or not git.get("commit"):
         return ""
     return str(git["commit"])[:12] + (CHANGES if git.get("dirty") else "")
-
-
-def _variables(manifest: Manifest, axes: frozenset[str]) -> str:
-    """Return the variables of the job itself: rules and a site's blocks may depend on its size."""
-    own = {name: text for name, text in manifest.spec.env.items() if FABRIC.match(name)}
-    named = [f"{name}={own[name]}" for name in sorted(own) if f"env.{name}" not in axes]
-    return " ".join(named) or "none"
 
 
 def _torch(manifest: Manifest) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from hpc_train.jobs.job import RESUBMIT
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.nodes import recorded_nodes
-from hpc_train.runs.run import JobStart, JobState, JobStatus, Run, RunName
+from hpc_train.runs.run import JobStart, JobState, Run, RunName
 from hpc_train.sites.batch_system import find_batch_system
 
 HEADS = ("run", "state", "job", "nodes", "time", "problem")
@@ -80,19 +80,17 @@ def row(run: Run, causes: Mapping[str, str] | None = None) -> dict[str, Any]:
         "ended": times.ended if times else None,
         "exit_code": times.exit_code if times else None,
         "restart_count": times.restart_count if times else None,
-        "earlier_start": _start(run.earlier) if run.earlier else None,
+        # Where and when a job ran before it was requeued, and how its script ended.
+        "earlier_start": {
+            "nodes": run.earlier.nodes or run.earlier.host,
+            "started": run.earlier.started,
+            "ended": run.earlier.ended,
+            "exit_code": run.earlier.exit_code,
+            "restart_count": run.earlier.restart_count,
+        }
+        if run.earlier
+        else None,
         "restarts": json_restarts(run.starts),
-    }
-
-
-def _start(status: JobStatus) -> dict[str, Any]:
-    """Return where and when a job ran before it was requeued, and how its script ended."""
-    return {
-        "nodes": status.nodes or status.host,
-        "started": status.started,
-        "ended": status.ended,
-        "exit_code": status.exit_code,
-        "restart_count": status.restart_count,
     }
 
 

@@ -50,6 +50,11 @@ def training_job(
     section, name = _checked(plan, site), job_name(plan.name, mark)
     folder = f"{section.bucket}/{name}"
     checkpoints = checkpoints or f"{folder}/checkpoints" * section.spot
+    stopping = {"MaxRuntimeInSeconds": (longest := int(plan.time_s or _DAY_S))}
+    if section.spot:
+        stopping["MaxWaitTimeInSeconds"] = int(section.max_wait or longest)
+    if section.max_pending is not None:
+        stopping["MaxPendingTimeInSeconds"] = int(section.max_pending)
     return {
         "TrainingJobName": name,
         "RoleArn": section.role,
@@ -70,7 +75,7 @@ def training_job(
             "InstanceCount": plan.topology.nodes,
             "VolumeSizeInGB": section.volume_gb,
         },
-        "StoppingCondition": _stopping(plan, section),
+        "StoppingCondition": stopping,
         "Tags": [{"Key": MARK, "Value": mark}, {"Key": "hpctrain:name", "Value": plan.name}],
         # Of a job that is interrupted, or that resumes from an earlier one.
         **({"EnableManagedSpotTraining": True} if section.spot else {}),
@@ -118,16 +123,6 @@ def _channel(name: str, uri: str) -> dict[str, Any]:
         "S3DataDistributionType": "FullyReplicated",
     }
     return {"ChannelName": name, "DataSource": {"S3DataSource": source}}
-
-
-def _stopping(plan: LaunchPlan, section: SageMaker) -> dict[str, int]:
-    longest = int(plan.time_s or _DAY_S)
-    found = {"MaxRuntimeInSeconds": longest}
-    if section.spot:
-        found["MaxWaitTimeInSeconds"] = int(section.max_wait or longest)
-    if section.max_pending is not None:
-        found["MaxPendingTimeInSeconds"] = int(section.max_pending)
-    return found
 
 
 def _checked(plan: LaunchPlan, site: SourcedSite) -> SageMaker:

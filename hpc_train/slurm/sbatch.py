@@ -182,7 +182,11 @@ def answer_of(done: Finished) -> SlurmAnswer:
     if done.returncode in _ENDED or transient(done.stderr):
         return SlurmAnswer(outcome="unanswered", words=lines[-1] if lines else words)
     if done.returncode == 0:
-        return _accepted(done)
+        plan = next((match[1] for match in map(_PLAN.search, lines) if match), "")
+        errors = [one for one in done.stderr.splitlines() if one.startswith(_ACCEPTED_WITH_ERROR)]
+        warnings = tuple(one.removeprefix(_ACCEPTED_WITH_ERROR) for one in errors)
+        text = plan or "; ".join(lines)
+        return SlurmAnswer(outcome="accepted", words=text, warnings=warnings)
     silent = next((one for one in lines if any(words in one.lower() for words in _NO_SLURM)), "")
     # After such a message another controller may have answered.
     if silent and refusal_of(words) is None:
@@ -194,17 +198,6 @@ def answer_of(done: Finished) -> SlurmAnswer:
         refusal=refusal_of(words),
         line=int(line[1]) if line else 0,
         stray=stray[1] if stray else "",
-    )
-
-
-def _accepted(done: Finished) -> SlurmAnswer:
-    lines = done.stderr.splitlines()
-    plan = next((match[1] for match in map(_PLAN.search, _lines(done)) if match), "")
-    warnings = [line for line in lines if line.startswith(_ACCEPTED_WITH_ERROR)]
-    return SlurmAnswer(
-        outcome="accepted",
-        words=plan or "; ".join(_lines(done)),
-        warnings=tuple(line.removeprefix(_ACCEPTED_WITH_ERROR) for line in warnings),
     )
 
 

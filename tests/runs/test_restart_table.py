@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hpc_train.runs.run import JobStart
-from hpc_train.runs.run_table import restart_rows, restarted, signal_of
+from hpc_train.runs.run_table import restart_rows, restarted
 
 SAVED = JobStart(
     restart=0,
@@ -59,19 +59,6 @@ def test_a_row_for_each_start() -> None:
         ("1", "n2", "--", "120.0 s", "40", "14", "no end recorded: node lost, or script killed"),
         ("2", "n3", "10.5 s", "--", "40", "0", "exit code 0"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
-        (137, " (SIGKILL)"),
-        (138, " (SIGUSR1, with which the job asks ranks to stop, before they listened)"),
-        (3, ""),
-        (128, ""),
-    ],
-)
-def test_the_signal_of_an_exit_code(code: int, text: str) -> None:
-    assert signal_of(code) == text
 
 
 @pytest.mark.parametrize(
