@@ -162,7 +162,7 @@ def _warnings(
 def _directives(
     context: Context, request: LaunchRequest, launch: Launch, settings: dict[str, Setting]
 ) -> tuple[tuple[str, str], ...]:
-    job, site, topology = context.job, context.site, request.topology
+    site, topology = context.site, request.topology
     own = (
         *resolve_directives(site, settings, topology, launch),
         *ranks.elastic_directives(request.elastic, topology.nodes),
@@ -170,7 +170,7 @@ def _directives(
         *lifecycle.requeue_directives(context),
     )
     extra = extra_directives(settings, own, context.batch) if context.batch.prefix else ()
-    directives = with_storage((*own, *extra), job, site)
+    directives = with_storage((*own, *extra), settings, context.batch)
     check_forbidden(directives, site, settings)
     check_version(directives, site, settings)
     return directives

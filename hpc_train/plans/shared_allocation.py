@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.units import Duration, Memory
@@ -13,7 +13,8 @@ from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.plans.queue_limits import JobQueue, limits_on, queue_named
 from hpc_train.plans.resource_requests import ALL, QUEUE_OPTIONS, value_in
-from hpc_train.plans.storage import needed_options
+from hpc_train.plans.storage import with_storage
+from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.profile import SourcedSite
 
 # A run takes longer than its limit: it is started, and gets 30 s to end after TERM.
@@ -43,6 +44,8 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
     size = _size(every, _time(site, turns, place, max(p.topology.nodes for p in every)))
     own = sbatch_options(site, name, queue, size)
     outlives = any("no-kill" in dict(plan.directives) for plan in every)
+    directives = (*own, *((("no-kill", ""),) if outlives else ()), *extra.items())
+    settings = {key: setting for plan in every for key, setting in plan.settings.items()}
     warnings = []
     if size.time is None:
         warnings.append(
@@ -52,11 +55,7 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
     return Allocation(
         name=name,
         site=site.value.name,
-        directives=(
-            *_with_storage(own, every),
-            *((("no-kill", ""),) if outlives else ()),
-            *extra.items(),
-        ),
+        directives=with_storage(directives, settings, find_batch_system(site.value.scheduler)),
         turns=turns,
         warnings=tuple(warnings),
     )
@@ -77,25 +76,6 @@ def _same(key: str, found: Mapping[str | None, LaunchPlan]) -> str | None:
         f"allocation, which has one {key}",
         f"name one {key} in the job, or: {_ALONE}",
     )
-
-
-def _with_storage(
-    own: tuple[tuple[str, str], ...], plans: Sequence[LaunchPlan]
-) -> Iterator[tuple[str, str]]:
-    """Yield the options with the requirements of the storage of all plans, without duplicates."""
-    every = {option for plan in plans for option in needed_options(plan.settings)}
-    needed = every.difference(QUEUE_OPTIONS)
-    for option, value in own:
-        yield option, ",".join(_items(option, plans, value)) if option in needed else value
-    for option in sorted(needed - {option for option, _ in own}):
-        yield option, ",".join(_items(option, plans, ""))
-
-
-def _items(option: str, plans: Sequence[LaunchPlan], value: str) -> Iterator[str]:
-    """Yield the parts of a list, with the GPUs of the allocation instead of those of the plans."""
-    parts = [part for p in plans for part in dict(p.directives).get(option, "").split(",")]
-    ours = [part for part in parts if not (value and part.startswith("gpu:"))]
-    yield from dict.fromkeys(part for part in (value, *ours) if part)
 
 
 def _size(plans: Sequence[LaunchPlan], time: Duration | None) -> Size:

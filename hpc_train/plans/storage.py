@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from hpc_train.base.errors import PlanError, UnknownNameError
@@ -11,7 +11,7 @@ from hpc_train.base.slurm_options import DIRECTIVE_VALUE
 from hpc_train.jobs.job import SourcedJob
 from hpc_train.plans.context import Context
 from hpc_train.plans.plan import Setting
-from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.sites.batch_system import BatchSystem
 from hpc_train.sites.profile import SourcedSite
 
 CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
@@ -57,42 +57,30 @@ def storage_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
 
 
 def with_storage(
-    directives: tuple[tuple[str, str], ...], job: SourcedJob, site: SourcedSite
+    directives: tuple[tuple[str, str], ...], settings: Mapping[str, Setting], batch: BatchSystem
 ) -> tuple[tuple[str, str], ...]:
-    """Return the directives with the options of the job's storage.
+    """Return the directives with the options that the storage of one job or several needs.
 
     Raises:
         PlanError: a directive already has another value.
     """
     options = dict(directives)
-    for name, option, value in _requests(job, site):
-        there = options.get(option)
-        if there is None or value in there.split(_JOINED.get(option, "\0")):
-            options.setdefault(option, value)
-        elif option in _JOINED:
-            options[option] = f"{there}{_JOINED[option]}{value}"
-        else:
-            raise PlanError(
-                f"{site.near(f'storage.{name}.request.{option}')}: storage {name} needs "
-                f"--{option}={value}, but the job has --{option}={there}"
-            )
+    for key, setting in settings.items():
+        name, _, request = key.removeprefix("storage.").rpartition(" --")
+        if not (key.startswith("storage.") and name and batch.prefix):
+            continue
+        for option, value in batch.options_in(request, setting.value):
+            there = options.get(option)
+            if there is None or value in there.split(_JOINED.get(option, "\0")):
+                options.setdefault(option, value)
+            elif option in _JOINED:
+                options[option] = f"{there}{_JOINED[option]}{value}"
+            else:
+                raise PlanError(
+                    f"{setting.origin}: storage {name} needs --{option}={value}, but the job has "
+                    f"--{option}={there}"
+                )
     return tuple(options.items())
-
-
-def needed_options(settings: Mapping[str, Setting]) -> tuple[str, ...]:
-    """Return the options that a plan's storage needs, by its settings."""
-    keys = [key for key in settings if key.startswith("storage.") and " --" in key]
-    return tuple(key.rpartition(" --")[2] for key in keys)
-
-
-def _requests(job: SourcedJob, site: SourcedSite) -> Iterator[tuple[str, str, str]]:
-    batch = find_batch_system(site.value.scheduler)
-    if not batch.prefix:
-        return
-    for name in job.value.storage:
-        for option, value in site.value.storage[name].request.items():
-            for part, amount in batch.options_in(option, value):
-                yield name, part, amount
 
 
 def check_checkpoint_folder(context: Context) -> tuple[str, ...]:
