@@ -250,7 +250,7 @@ def stored(path: Path, nodes: Sequence[str]) -> str:
 
 
 def caveats(a: str, b: str) -> list[str]:
-    found = compare(a, b, Search(root=Path("runs"))).report
+    found = compare(a, b, Search(root=Path("runs")))
     return [line for line in found.summary if "share no node" in line]
 
 
