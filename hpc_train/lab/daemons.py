@@ -13,8 +13,7 @@ from hpc_train.base.errors import LabError
 from hpc_train.base.processes import start
 from hpc_train.base.value import Value
 from hpc_train.lab.network import ask, must, namespace, search_path, slurm
-from hpc_train.lab.settings import CONTROLLER, NAME, Settings
-from hpc_train.lab.slurm_conf import slurmdbd_conf
+from hpc_train.lab.settings import Settings
 
 # A host of the lab has a host name, an /etc/hosts, and its own shared memory.
 # `ip netns exec` would mount a new /sys, without the cgroups that slurmd needs.
@@ -191,52 +190,17 @@ def munged_command(folder: str) -> tuple[str, ...]:
     return ("munged", "--foreground", f"--socket={munge}/socket", *options)
 
 
-_SETTINGS = (
-    "add cluster {name}",
-    "add account research",
-    "add qos high priority=100 preempt=normal",
-    "add user root account=research qos=normal,high",
-    # slurmdbd itself adds root to the account root.
-    "modify user root set defaultaccount=research",
-)
+def start_database(folder: str, run: Callable[..., Daemon]) -> None:
+    """Start a database, and the slurmdbd whose configuration is in a folder.
 
-
-def start_accounting(settings: Settings, remember: Callable[[Daemon], None]) -> None:
-    """Start the database and slurmdbd, and add accounts, QOS and users.
+    `run` starts a daemon: the words of its command line, and more variables.
 
     Raises:
         LabError: one of them does not start.
     """
-    data, socket = f"{settings.folder}/db", f"{settings.folder}/db/socket"
-    must(install_database(data), 60)
-    database = launch(settings, CONTROLLER, mariadbd(data, socket))
-    remember(database)
-    wait_for(settings.folder, database, lambda: answers(socket), 60)
-    conf = Path(settings.folder, "slurmdbd.conf")
-    conf.write_text(slurmdbd_conf(settings), encoding="utf-8")
-    conf.chmod(0o600)
-    # slurmdbd has no setting for the socket of its database; the client library reads this one.
-    service = launch(settings, CONTROLLER, ("slurmdbd", "-D"), {"MYSQL_UNIX_PORT": socket})
-    remember(service)
-    asks = slurm(settings.folder, "sacctmgr", "-n", "list", "cluster")
-    wait_for(settings.folder, service, lambda: ask(asks).returncode == 0, 60)
-    for setting in _SETTINGS:
-        must(slurm(settings.folder, "sacctmgr", "-i", *setting.format(name=NAME).split()))
-
-
-def install_database(data: str) -> tuple[str, ...]:
-    """Return the command that creates an empty database in a folder."""
-    return ("mariadb-install-db", "--user=root", f"--datadir={data}", "--skip-test-db")
-
-
-def answers(socket: str) -> bool:
-    """Whether the database answers."""
-    return ask(("mariadb-admin", f"--socket={socket}", "--user=root", "ping")).returncode == 0
-
-
-def mariadbd(data: str, socket: str) -> tuple[str, ...]:
-    """Return the command line of a database server that listens only on a Unix socket."""
-    return (
+    data, socket = f"{folder}/db", f"{folder}/db/socket"
+    must(("mariadb-install-db", "--user=root", f"--datadir={data}", "--skip-test-db"), 60)
+    database = run(
         "mariadbd",
         "--no-defaults",
         "--user=root",
@@ -248,3 +212,9 @@ def mariadbd(data: str, socket: str) -> tuple[str, ...]:
         "--innodb-lock-wait-timeout=900",
         "--innodb-flush-log-at-trx-commit=0",
     )
+    ping = ("mariadb-admin", f"--socket={socket}", "--user=root", "ping")
+    wait_for(folder, database, lambda: ask(ping).returncode == 0, 60)
+    # slurmdbd has no setting for the socket of its database; the client library reads this one.
+    service = run("slurmdbd", "-D", MYSQL_UNIX_PORT=socket)
+    asks = slurm(folder, "sacctmgr", "-n", "list", "cluster")
+    wait_for(folder, service, lambda: ask(asks).returncode == 0, 60)

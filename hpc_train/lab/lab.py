@@ -28,7 +28,7 @@ from hpc_train.lab.daemons import (
     launch,
     members,
     munged_command,
-    start_accounting,
+    start_database,
     wait_for,
     write_key,
 )
@@ -36,15 +36,17 @@ from hpc_train.lab.network import ask, build, installed, must, slurm, slurm_vers
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
 from hpc_train.lab.settings import (
     CONTROLLER,
+    CONTROLLER_PART,
     HOST_LINK,
     NAME,
     Settings,
+    address,
     check,
     differences,
     memory,
     nodes_of,
 )
-from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf
+from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf, slurmdbd_conf
 from hpc_train.lab.state_file import Lab, node_states
 
 _GRACE_S = 2.0
@@ -186,6 +188,9 @@ def _write_files(settings: Settings) -> None:
         (folder / "tmp" / node.name).chmod(0o1777)
     (folder / "gres.conf").write_text(gres_conf(settings), encoding="utf-8")
     (folder / "hosts").write_text(hosts(settings, socket.gethostname()), encoding="utf-8")
+    (folder / "slurmdbd.conf").touch(mode=0o600)
+    dbd = slurmdbd_conf(settings.folder, CONTROLLER, address(CONTROLLER_PART), 16819)
+    (folder / "slurmdbd.conf").write_text(dbd, encoding="utf-8")
     env = f"export SLURM_CONF={folder}/slurm.conf\n"
     (folder / "env").write_text(env, encoding="utf-8")
     for index in range(settings.gpus):
@@ -194,27 +199,36 @@ def _write_files(settings: Settings) -> None:
     write_key(folder)
 
 
+_ACCOUNTS = (
+    f"add cluster {NAME}",
+    "add account research",
+    "add qos high priority=100 preempt=normal",
+    "add user root account=research qos=normal,high",
+    # slurmdbd itself adds root to the account root.
+    "modify user root set defaultaccount=research",
+)
+
+
 def _start(settings: Settings) -> None:
     """Start every daemon and wait for the nodes; each is recorded as soon as it runs."""
 
-    def remember(daemon: Daemon) -> None:
+    def run(*argv: str, host: str = CONTROLLER, **extra: str) -> Daemon:
+        daemon = launch(settings, host, argv, extra)
         lab = state_file.read()
         if lab is not None:
             state_file.write(msgspec.structs.replace(lab, daemons=(*lab.daemons, daemon)))
-
-    def run(host: str, *argv: str) -> Daemon:
-        daemon = launch(settings, host, argv)
-        remember(daemon)
         return daemon
 
-    munged = run(CONTROLLER, *munged_command(settings.folder))
+    munged = run(*munged_command(settings.folder))
     wait_for(settings.folder, munged, Path(settings.folder, "munge/socket").exists, 10)
     if settings.accounting:
-        start_accounting(settings, remember)
+        start_database(settings.folder, run)
+        for words in _ACCOUNTS:
+            must(slurm(settings.folder, "sacctmgr", "-i", *words.split()))
     conf = f"{settings.folder}/slurm.conf"
-    daemons = [run(CONTROLLER, "slurmctld", "-D", "-i", "-f", conf)]
+    daemons = [run("slurmctld", "-D", "-i", "-f", conf)]
     for node in nodes_of(settings):
-        daemons.append(run(node.name, "slurmd", "-D", "-f", conf, "-N", node.name))
+        daemons.append(run("slurmd", "-D", "-f", conf, "-N", node.name, host=node.name))
     _await_idle(settings, daemons)
 
 

@@ -77,9 +77,11 @@ PartitionName=long Nodes=ALL MaxTime=INFINITE DefaultTime=60 State=UP
 _SLURMDBD = """\
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge/socket
-DbdHost={controller}
+DbdHost={host}
 DbdAddr={address}
-DbdPort=16819
+DbdPort={port}
+# Without it, slurmdbd resolves no address on a machine whose only interface is the loopback.
+CommunicationParameters=EnableIPv6
 SlurmUser=root
 LogFile={folder}/log/slurmdbd.log
 PidFile={folder}/slurmdbd.pid
@@ -127,11 +129,9 @@ def gres_conf(settings: Settings) -> str:
     )
 
 
-def slurmdbd_conf(settings: Settings) -> str:
-    """Return slurmdbd.conf."""
-    return _SLURMDBD.format(
-        controller=CONTROLLER, address=address(CONTROLLER_PART), folder=settings.folder
-    )
+def slurmdbd_conf(folder: str, host: str, address: str, port: int) -> str:
+    """Return slurmdbd.conf of a lab or twin."""
+    return _SLURMDBD.format(folder=folder, host=host, address=address, port=port)
 
 
 def hosts(settings: Settings, login: str) -> str:

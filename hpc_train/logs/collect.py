@@ -17,14 +17,7 @@ from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.formats.formats import maker, own_formats
 from hpc_train.logs.log_file import log_files, readable
-from hpc_train.logs.read_log import (
-    GUESSING,
-    LineSample,
-    Log,
-    ParseStats,
-    Wanted,
-    read_run,
-)
+from hpc_train.logs.read_log import GUESSING, LineSample, Log, ParseStats, Wanted, read_run
 from hpc_train.logs.record import Pack, Record
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})

@@ -11,11 +11,7 @@ import pandas as pd
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.baselines import (
-    baselines,
-    halves,
-    refused,
-)
+from hpc_train.scaling.baselines import baselines, halves, refused
 from hpc_train.scaling.caveats import in_one_session
 from hpc_train.scaling.confidence_intervals import (
     Differences,

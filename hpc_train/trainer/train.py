@@ -14,10 +14,10 @@ from hpc_train.trainer import WorkloadError
 from hpc_train.trainer.emit import emit, write_line
 from hpc_train.trainer.spawn_ranks import env_int, exit_code_of, leave, run_ranks, world_size
 from hpc_train.trainer.trainer_options import (
+    BASE_BATCH_SIZE,
     BatchSize,
     Options,
     parse_options,
-    scale_learning_rate,
     share_batch,
 )
 
@@ -72,13 +72,16 @@ def _train_in(group: RankGroup, options: Options) -> int:
 
     request = training_request(options, group.world_size, group.device.type)
     batch = batch_of(options, request)
-    rate, rule = _learning_rate(options, batch)
+    rate, text = options.learning_rate, ""
+    if options.batch_size is not None:
+        rate = rate * batch.global_size / BASE_BATCH_SIZE
+        text = f" = {options.learning_rate:g} x {batch.global_size}/{BASE_BATCH_SIZE}"
     shape, data = GPT_SHAPES.get(options.model), options.data
     train_set, test_set = load_data(data) if shape is None else load_text(data, shape.context)
     trainer = Trainer(options, group, train_set, batch, request)
     if group.rank == 0:
         _report_start(options, group, batch, rate, trainer.steps)
-        write_line(rule)
+        write_line(f"learning rate {rate:g}{text}")
     make = partial(
         make_model,
         options.model,
@@ -116,16 +119,6 @@ def _train_in(group: RankGroup, options: Options) -> int:
         report_model(options, request, make, train_set)
         _report_end(group, batch, outcome, accuracy)
     return 0
-
-
-def _learning_rate(options: Options, batch: BatchSize) -> tuple[float, str]:
-    rule = options.lr_rule or ("none" if options.batch_size is None else "linear")
-    base = options.base_batch_size
-    rate = scale_learning_rate(options.learning_rate, rule, batch.global_size, base)
-    factor = {"none": "", "linear": f" x {batch.global_size}/{base}"}.get(
-        rule, f" x sqrt({batch.global_size}/{base})"
-    )
-    return rate, f"learning rate {rate:g} = {options.learning_rate:g}{factor} (rule: {rule})"
 
 
 def _report_start(

@@ -18,7 +18,6 @@ EPILOG = (
     "Give --global-batch-size for strong scaling (the same batch for any number of ranks) "
     "or --batch-size for weak scaling (the same batch for each rank)."
 )
-RULES = ("none", "linear", "sqrt")
 _DATA = {"cnn": "digits", "resnet50": "synthetic-imagenet"}
 
 
@@ -129,17 +128,11 @@ class Options:
     compile: str = _choice(strategies.COMPILE, "none", "block: compile the blocks of the model")
     global_batch_size: int | None = _option(None, "samples per step, all ranks", positive)
     batch_size: int | None = _option(None, "samples per step, each rank", positive)
-    learning_rate: float = _option(0.1, "default: 0.1", _rate)
-    lr_rule: str | None = _choice(
-        RULES,
-        None,
-        "multiply the learning rate by 1, by f or by sqrt(f), f = global batch / base batch "
-        "(default: linear with --batch-size, none with --global-batch-size)",
-    )
-    base_batch_size: int = _option(
-        BASE_BATCH_SIZE,
-        f"the global batch to which --learning-rate applies (default: {BASE_BATCH_SIZE})",
-        positive,
+    learning_rate: float = _option(
+        0.1,
+        "default: 0.1; with --batch-size it is that of a global batch of "
+        f"{BASE_BATCH_SIZE}, and grows in proportion to the global batch",
+        _rate,
     )
     device: str = _choice(
         ("auto", "cuda", "cpu"), "auto", "auto: CUDA device LOCAL_RANK if there is one, else CPU"
@@ -224,9 +217,3 @@ def share_batch(
             f"ranks; nearest: {' or '.join(sizes)}"
         )
     return BatchSize(global_size=global_batch_size, size=global_batch_size // world_size)
-
-
-def scale_learning_rate(rate: float, rule: str, global_batch_size: int, base: int) -> float:
-    """Return the learning rate for this global batch under `none`, `linear` or `sqrt`."""
-    factor = global_batch_size / base
-    return rate * {"none": 1.0, "linear": factor, "sqrt": math.sqrt(factor)}[rule]

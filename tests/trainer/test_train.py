@@ -10,7 +10,7 @@ from tests.trainer.launching import TINY, events, finish, meeting_point, start, 
 
 pytest.importorskip("torch")
 STRONG = (*TINY, "--global-batch-size", "64")
-WEAK = (*TINY, "--batch-size", "32", "--base-batch-size", "32", "--no-accuracy")
+WEAK = (*TINY, "--batch-size", "32", "--no-accuracy")
 START_FIELDS = (
     "v event rank world_size total_steps global_batch_size batch_size learning_rate backend device "
     "torch model data precision seed threads launcher_env"
@@ -105,8 +105,8 @@ def test_weak_scaling_raises_the_learning_rate() -> None:
     out, _ = by_hand(WEAK)
     (first,) = events(out, "start")
     assert (first["global_batch_size"], first["batch_size"]) == (64, 32)
-    assert first["learning_rate"] == pytest.approx(0.2)
-    assert "learning rate 0.2 = 0.1 x 64/32 (rule: linear)" in out.splitlines()
+    assert first["learning_rate"] == pytest.approx(0.05)
+    assert "learning rate 0.05 = 0.1 x 64/128" in out.splitlines()
     assert "accuracy" not in events(out, "end")[0]
 
 

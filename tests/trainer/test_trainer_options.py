@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.trainer import WorkloadError
-from hpc_train.trainer.trainer_options import parse_options, scale_learning_rate, share_batch
+from hpc_train.trainer.trainer_options import parse_options, share_batch
 from tests.trainer.launching import finish, start, trainer
 
 BATCH = ("--global-batch-size", "128")
@@ -65,7 +65,7 @@ def test_as_many_steps_are_profiled_as_the_training_has_from_the_third_on() -> N
 def test_no_accuracy_and_defaults() -> None:
     options = parse_options([*BATCH, "--no-accuracy"])
     assert options.no_accuracy
-    assert (options.data, options.epochs, options.lr_rule) == ("digits", None, None)
+    assert (options.data, options.epochs) == ("digits", None)
 
 
 def test_global_batch_is_constant_and_batch_per_rank_grows() -> None:
@@ -78,9 +78,3 @@ def test_global_batch_is_constant_and_batch_per_rank_grows() -> None:
 def test_batch_smaller_than_the_ranks() -> None:
     with pytest.raises(WorkloadError, match=r"nearest: 4$"):
         share_batch(3, None, 4)
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(("rule", "rate"), [("none", 0.1), ("linear", 0.4), ("sqrt", 0.2)])
-def test_learning_rate_rules(rule: str, rate: float) -> None:
-    assert scale_learning_rate(0.1, rule, 512, 128) == pytest.approx(rate)

@@ -262,22 +262,6 @@ AccountingStorageTRES=gres/gpu
 AccountingStorageEnforce=limits,qos
 """
 
-_SLURMDBD = """\
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge/socket
-DbdHost=localhost
-DbdAddr={address}
-DbdPort={dbd_port}
-CommunicationParameters=EnableIPv6
-SlurmUser=root
-LogFile={folder}/log/slurmdbd.log
-PidFile={folder}/slurmdbd.pid
-StorageType=accounting_storage/mysql
-StorageHost=localhost
-StorageUser=root
-StorageLoc={database}
-"""
-
 # More than any job requests; the profile does not state the number.
 _PLENTY = 1_000_000_000
 
@@ -289,22 +273,10 @@ class TwinPaths(Value, frozen=True, kw_only=True):
     port: int
     dbd_port: int
 
-    @property
-    def database(self) -> str:
-        """Return the name of its database; the port makes it unique."""
-        return f"twin_{self.dbd_port}"
-
 
 def cluster_name(profile: SiteProfile) -> str:
     """Return the cluster name of the twin: the site's, with the characters that Slurm allows."""
     return re.sub(r"[^a-z0-9_-]", "-", profile.name.lower())[:40]
-
-
-def slurmdbd_conf(place: TwinPaths) -> str:
-    """Return slurmdbd.conf."""
-    return _SLURMDBD.format(
-        folder=place.folder, address=ADDRESS, dbd_port=place.dbd_port, database=place.database
-    )
 
 
 def slurm_conf(profile: SiteProfile, place: TwinPaths) -> str:

@@ -18,20 +18,20 @@ from hpc_train.base.units import Duration
 from hpc_train.base.value import Value
 from hpc_train.lab.daemons import (
     Daemon,
-    answers,
     end,
-    install_database,
     is_alive,
-    mariadbd,
     munged_command,
     start_daemon,
+    start_database,
     wait_for,
     write_key,
 )
 from hpc_train.lab.network import ask, must, slurm
 from hpc_train.lab.requirements import check_root, check_twin_programs
+from hpc_train.lab.slurm_conf import slurmdbd_conf
 from hpc_train.lab.twins.slurm_conf import (
     ACCOUNT,
+    ADDRESS,
     MARK,
     UNKNOWN_CPUS,
     UNKNOWN_GPUS,
@@ -50,7 +50,6 @@ from hpc_train.lab.twins.slurm_conf import (
     remove_route,
     shape_of,
     slurm_conf,
-    slurmdbd_conf,
     stands_for_others,
     twin_partitions,
     users_of_machine,
@@ -176,7 +175,7 @@ def configuration(profile: SiteProfile, place: TwinPaths) -> dict[str, str]:
     if place.dbd_port:
         commands = account_settings(profile, users_of_machine())
         lines = (" ".join(words) for words in commands)
-        files["slurmdbd.conf"] = slurmdbd_conf(place)
+        files["slurmdbd.conf"] = slurmdbd_conf(place.folder, "localhost", ADDRESS, place.dbd_port)
         files["accounts"] = "".join(f"{line}\n" for line in lines)
     return files
 
@@ -225,7 +224,7 @@ def _write_files(profile: SiteProfile, place: TwinPaths) -> None:
             path = folder / name
             path.touch(mode=0o600 if name == "slurmdbd.conf" else 0o644)
             path.write_text(text, encoding="utf-8")
-        for name in ("state", "log", "munge"):
+        for name in ("state", "log", "munge", "db"):
             (folder / name).mkdir(mode=0o755)
         write_key(folder)
     except OSError as failure:
@@ -253,20 +252,17 @@ def _start_daemons(profile: SiteProfile, place: TwinPaths) -> None:
             write(msgspec.structs.replace(twin, daemons=(*twin.daemons, daemon)))
         return daemon
 
-    def answers(*argv: str, word: str = "") -> bool:
-        done = ask(slurm(place.folder, *argv))
-        return done.returncode == 0 and word in done.stdout
+    def is_up() -> bool:
+        return "is UP" in ask(slurm(folder, "scontrol", "ping")).stdout
 
     add_route()
     munged = run(*munged_command(folder))
     wait_for(folder, munged, Path(folder, "munge/socket").exists, 10)
     if place.dbd_port:
-        # slurmdbd has no setting for the socket of its database; the client library reads this one.
-        dbd = run("slurmdbd", "-D", MYSQL_UNIX_PORT=start_database(place.database))
-        wait_for(folder, dbd, lambda: answers("sacctmgr", "-n", "list", "cluster"), _WITHIN_S)
+        start_database(folder, run)
     # slurmctld adds its cluster and its GPUs to the database, and the accounts need both.
     controller = run("slurmctld", "-D", "-i", "-f", f"{folder}/slurm.conf")
-    wait_for(folder, controller, lambda: answers("scontrol", "ping", word="is UP"), _WITHIN_S)
+    wait_for(folder, controller, is_up, _WITHIN_S)
     if place.dbd_port:
         for words in account_settings(profile, users_of_machine()):
             must(slurm(place.folder, "sacctmgr", "-i", *words))
@@ -280,74 +276,8 @@ def _clear(twin: Twin) -> None:
         raise LabError(f"these processes of the twin cannot be ended: {sorted(alive())}")
     _remove(Path(twin.place.folder))
     forget(twin)
-    if twin.place.dbd_port:
-        stop_database()
     if not read_all():
         remove_route()
-
-
-_FOLDER = "/var/tmp/hpctrain-twins-db"  # noqa: S108 - root's own folder, made anew
-# It is not Slurm's, so it has neither ports nor a prefix.
-_PLACE = TwinPaths(folder=_FOLDER, port=0, dbd_port=0)
-_SOCKET = f"{_FOLDER}/data/socket"
-# The name of a twin does not begin with a point.
-_RECORD = RECORDS / ".database.json"
-
-
-def start_database(database: str) -> str:
-    """Start the database server unless it runs, and drop a database; return the socket.
-
-    Raises:
-        LabError: it does not start.
-    """
-    with locked("database"):
-        running = _read()
-        if running is None or not is_alive(running):
-            _start()
-    # It may be left from an earlier twin with the same port.
-    ask((*_admin(), "--force", "drop", database))
-    return _SOCKET
-
-
-def stop_database() -> None:
-    """Stop the database server if no twin needs it any more.
-
-    Raises:
-        LabError: it does not end.
-    """
-    with locked("database"):
-        running = _read()
-        if running is None or any(twin.place.dbd_port for twin in read_all()):
-            return
-        if not end(lambda: {running.pid} if is_alive(running) else set(), 5.0):
-            raise LabError(f"process {running.pid}, {running.name}, cannot be ended")
-        shutil.rmtree(_FOLDER, ignore_errors=True)
-        _RECORD.unlink(missing_ok=True)
-
-
-def _start() -> None:
-    folder = Path(_FOLDER)
-    if folder.exists() and (folder.is_symlink() or folder.stat().st_uid != os.geteuid()):
-        raise LabError(f"{folder} belongs to another user", "remove it")
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "log").mkdir(parents=True)
-    folder.chmod(0o700)
-    data = str(folder / "data")
-    must(install_database(data), 60)
-    daemon = start_daemon(_PLACE.folder, "mariadbd", mariadbd(data, _SOCKET))
-    _RECORD.write_bytes(msgspec.json.encode(daemon))
-    wait_for(_FOLDER, daemon, lambda: answers(_SOCKET), 60)
-
-
-def _read() -> Daemon | None:
-    try:
-        return msgspec.json.decode(_RECORD.read_bytes(), type=Daemon)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
-
-
-def _admin() -> tuple[str, ...]:
-    return ("mariadb-admin", f"--socket={_SOCKET}", "--user=root")
 
 
 def assumptions(profile: SiteProfile) -> tuple[str, ...]:
