@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +30,7 @@ Line = tuple[str, str]
 )
 def doctor(*, as_json: bool, only_topology: bool) -> int:
     """Inspect this machine and report problems; exit code 1 if jobs cannot work."""
-    from hpc_train.machine.doctor import SECTIONS, examine
+    from hpc_train.machine.doctor import examine
 
     if only_topology:
         return _topology(as_json=as_json)
@@ -41,8 +41,13 @@ def doctor(*, as_json: bool, only_topology: bool) -> int:
 
         click.echo(msgspec.json.encode(_json(found), enc_hook=encode_unit))
         return int(found.failed)
-    for section in SECTIONS:
-        _echo_section(section, _rows(section, found), found)
+    for section, rows in _sections(found).items():
+        click.secho(title := found.scheduler if section == "slurm" else section, bold=True)
+        for name, value in [*rows] or [("none", "")]:
+            click.echo(f"  {name:<12} {value}".rstrip())
+        for one in found.advice:
+            if one.id in (section, title):
+                click.echo(f"  {one.severity}: {one.message}\n    {one.advice}")
     for message in (*found.hardware.unread, *(found.cluster.unread if found.cluster else ())):
         click.echo(message)
     return int(found.failed)
@@ -65,6 +70,7 @@ def _topology(*, as_json: bool) -> int:
 
 
 def _json(found: Examined) -> dict[str, Any]:
+    names = ("severity", "message", "advice")
     return {
         "schema": 1,
         "ok": not found.failed,
@@ -73,48 +79,30 @@ def _json(found: Examined) -> dict[str, Any]:
         "pbs": found.pbs,
         "sagemaker": dict(found.aws.rows),
         "findings": [
-            {
-                "section": one.id,
-                "severity": one.severity,
-                "message": one.message,
-                "advice": one.advice,
-            }
+            {"section": one.id, **{name: getattr(one, name) for name in names}}
             for one in found.advice
         ],
     }
 
 
-def _echo_section(section: str, rows: Sequence[Line], found: Examined) -> None:
-    click.secho(title := found.scheduler if section == "slurm" else section, bold=True)
-    for name, value in rows or (("none", ""),):
-        click.echo(f"  {name:<12} {value}".rstrip())
-    for one in found.advice:
-        if one.id in (section, title):
-            click.echo(f"  {one.severity}: {one.message}")
-            click.echo(f"    {one.advice}")
-
-
-def _rows(section: str, found: Examined) -> list[Line]:
-    if section == "slurm":
-        own = [*_slurm(found.cluster), *_pbs(found.pbs)]
-        return [*own, *_profiles(found.profiles)]
-    if section == "launchers":
-        return list(_launchers(found.hardware, found.cluster))
-    if section == "sagemaker":
-        return list(found.aws.rows)
-    makers = {
-        "torch": _torch,
-        "gpus": _gpus,
-        "network": _network,
-        "limits": _limits,
-        "containers": _containers,
+def _sections(found: Examined) -> dict[str, Iterable[Line]]:
+    """Return the lines of each section."""
+    hardware = found.hardware
+    slurm = _slurm(found.cluster) if found.cluster else ()
+    pbs = _pbs(found.pbs) if found.pbs else ()
+    return {
+        "slurm": (*slurm, *pbs, *_profiles(found.profiles)),
+        "launchers": _launchers(hardware, found.cluster),
+        "torch": _torch(hardware),
+        "gpus": _gpus(hardware),
+        "network": _network(hardware),
+        "limits": _limits(hardware),
+        "containers": _containers(hardware),
+        "sagemaker": found.aws.rows,
     }
-    return list(makers[section](found.hardware))
 
 
-def _slurm(cluster: Cluster | None) -> Iterator[Line]:
-    if cluster is None:
-        return
+def _slurm(cluster: Cluster) -> Iterator[Line]:
     yield "cluster", f"{cluster.name}, Slurm {cluster.version or 'of unknown version'}"
     yield (
         "partitions",
@@ -127,9 +115,7 @@ def _slurm(cluster: Cluster | None) -> Iterator[Line]:
     yield "preemption", cluster.preemption or "ends no jobs"
 
 
-def _pbs(pbs: LivePbs | None) -> Iterator[Line]:
-    if pbs is None:
-        return
+def _pbs(pbs: LivePbs) -> Iterator[Line]:
     yield "PBS server", f"{pbs.name}, PBS {pbs.version or 'of unknown version'}"
     names = [f"{one.name}{' (default)' * (one.name == pbs.default_queue)}" for one in pbs.shown]
     yield "queues", ", ".join(names) or "none"

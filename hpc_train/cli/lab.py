@@ -40,9 +40,6 @@ def lab() -> None:
     help="GPUs of each node; simulated.",
 )
 @click.option("--gpu-type", default="a100", show_default=True)
-@click.option(
-    "--eth0-rate", default="200mbit", show_default=True, help="Speed of the slow network."
-)
 @click.option("--accounting", is_flag=True, help="With MariaDB and slurmdbd: sacct, accounts, QOS.")
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
 def up(**options: Any) -> None:

@@ -190,13 +190,21 @@ def explain(
     by the name of its job or study. Of a study, the first point is explained; of a job, its last
     run.
     """
+    from hpc_train.scripts.explain import explain as explain_plan
     from hpc_train.submissions.explain_run import explain_run, find_run
 
     folder = None if arguments else find_run(file, results)
     if folder is None:
-        parts = _of_file(file, arguments, site, given)
+        prepared = prepare_and_warn(file, arguments, site, given)
+        first, number = prepared.points[0], len(prepared.points)
+        title = f"{first.stem}: the first of {number} points" if prepared.study else ""
+        parts = [(title, explain_plan(first.plan, prepared.site.site))]
     else:
-        _refuse_options(site, given)
+        if names := [key for key, value in {"site": site, **given}.items() if value]:
+            option = names[0].replace("settings", "set").replace("_", "-")
+            raise click.UsageError(
+                f"--{option} changes a job; a run was planned when it was submitted"
+            )
         run = explain_run(folder)
         parts = [(run.title, run.items)]
         if run.changed:
@@ -208,26 +216,6 @@ def explain(
         if number:
             click.echo()
         _print(title, items)
-
-
-def _of_file(
-    file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
-) -> list[tuple[str, Sequence[Explained]]]:
-    """Explain the job, or the first point of a study."""
-    from hpc_train.scripts.explain import explain as explain_plan
-
-    prepared = prepare_and_warn(file, arguments, site, given)
-    first, number = prepared.points[0], len(prepared.points)
-    title = f"{first.stem}: the first of {number} points" if prepared.study else ""
-    return [(title, explain_plan(first.plan, prepared.site.site))]
-
-
-def _refuse_options(site: str | None, given: dict[str, Any]) -> None:
-    """Refuse options of a job, which cannot change a run."""
-    names = [key for key, value in {"site": site, **given}.items() if value]
-    if names:
-        option = names[0].replace("settings", "set").replace("_", "-")
-        raise click.UsageError(f"--{option} changes a job; a run was planned when it was submitted")
 
 
 def _print(title: str, items: Sequence[Explained]) -> None:
@@ -256,16 +244,9 @@ def _json(items: Sequence[Explained]) -> bytes:
 
     from hpc_train.base.value import encode_unit
 
+    names = ("value", "origin", "why", "trap", "source")
     rows = [
-        {
-            "kind": item.kind,
-            "setting": item.name,
-            "value": item.value,
-            "origin": item.origin,
-            "why": item.why,
-            "trap": item.trap,
-            "source": item.source,
-        }
-        for item in items
+        {"kind": one.kind, "setting": one.name, **{name: getattr(one, name) for name in names}}
+        for one in items
     ]
     return msgspec.json.encode(rows, enc_hook=encode_unit)

@@ -17,8 +17,7 @@ from hpc_train.cli.options import path_option, prepare_and_warn, results_option,
 from hpc_train.cli.output import busy, echo_table, say, show_warnings
 
 if TYPE_CHECKING:
-    from hpc_train.machine.check_site import ProfileCheck, ProfileFinding
-    from hpc_train.machine.show_sites import ProfileValue
+    from hpc_train.machine.check_site import ProfileCheck
     from hpc_train.machine.smoke_job import Smoke
     from hpc_train.pbs.live_pbs import LivePbs
     from hpc_train.runs.run import RunFolder
@@ -54,8 +53,12 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
         for name in names:
             checks[name] = check_site(name, today)
     if as_json:
+        keys = ("severity", "place", "message")
         rows = {
-            name: {"complaints": [_row(one) for one in check.findings], "jobs": check.jobs}
+            name: {
+                "complaints": [{key: getattr(one, key) for key in keys} for one in check.findings],
+                "jobs": check.jobs,
+            }
             for name, check in checks.items()
         }
         click.echo(msgspec.json.encode({"schema": 1, "checks": rows}))
@@ -64,22 +67,14 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
             place = f"{one.place}: " if one.place else ""
             click.echo(f"{one.severity}: {place}{one.message}")
         if check.loaded:
-            click.echo(_summary(name, check))
+            errors = sum(one.severity == "error" for one in check.findings)
+            jobs = f"{check.jobs} job{'' if check.jobs == 1 else 's'}"
+            found = f"{errors} error{'' if errors == 1 else 's'}"
+            click.echo(f"{name}: {jobs} planned, rendered and checked; {found}")
     if not all(check.loaded for check in checks.values()):
         raise SystemExit(2)
     if any(has_errors(check.findings) for check in checks.values()):
         raise SystemExit(1)
-
-
-def _summary(name: str, check: ProfileCheck) -> str:
-    errors = sum(one.severity == "error" for one in check.findings)
-    jobs = f"{check.jobs} job{'' if check.jobs == 1 else 's'}"
-    found = f"{errors} error{'' if errors == 1 else 's'}"
-    return f"{name}: {jobs} planned, rendered and checked; {found}"
-
-
-def _row(finding: ProfileFinding) -> dict[str, str]:
-    return {"severity": finding.severity, "place": finding.place, "message": finding.message}
 
 
 def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
@@ -285,7 +280,10 @@ def show(name: str, *, origin: bool, job: bool, as_json: bool) -> None:
         click.echo(msgspec.json.encode(answer, enc_hook=encode_unit))
         return
     heads = ("key", "value", "origin", "layer", "source")
-    cells = [(row.key, _text(row.value), row.origin, row.layer, _mark(row)) for row in rows]
+    cells = [
+        (row.key, _text(row.value), row.origin, row.layer, f"[{row.source}]" * bool(row.source))
+        for row in rows
+    ]
     width = len(heads) if origin else 2
     echo_table(heads[:width], [cell[:width] for cell in cells])
     for number, source in enumerate(sources, 1):
@@ -349,7 +347,3 @@ site.add_command(test_site)
 
 def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
-def _mark(row: ProfileValue) -> str:
-    return f"[{row.source}]" if row.source else ""

@@ -19,7 +19,6 @@ from hpc_train.sites.load import load_site
 from hpc_train.slurm.live_cluster import Cluster, read_cluster
 
 T = TypeVar("T")
-SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "containers", "sagemaker")
 
 
 class Examined(Value, frozen=True, kw_only=True):

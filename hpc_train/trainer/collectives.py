@@ -223,7 +223,7 @@ def _head(options: SweepOptions, group: RankGroup, asked: Mapping[int, Message])
     yield "#"
     yield "# Using devices"
     yield from of_ranks(device_line(group))
-    yield from head()
+    yield from HEAD
 
 
 def device_line(group: RankGroup) -> str:
@@ -499,24 +499,15 @@ class NcclTestsTable:
         yield f"# Collective test concluded: {self.collective.test}"
 
 
-_LEADS, _HALVES = (10, 12, 8, 6, 6), (7, 6, 6, 6)
-_ROWS = (
-    (("size", "count", "type", "redop", "root"), ("time", "algbw", "busbw", "#wrong")),
-    (("(B)", "(elements)", "", "", ""), ("(us)", "(GB/s)", "(GB/s)", "")),
+HEAD = (
+    "#",
+    "#                                                   "
+    "           out-of-place                       in-place          ",
+    "#       size         count      type   redop    root"
+    "     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong ",
+    "#        (B)    (elements)                          "
+    "     (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         ",
 )
-
-
-def head() -> Iterator[str]:
-    """Yield the lines above the first row."""
-    blank = "  ".join(" " * width for width in _LEADS)
-    yield "#"
-    yield f"# {blank}           out-of-place                       in-place          "
-    for names, columns in _ROWS:
-        first, half = (
-            "  ".join(f"{one:>{width}}" for one, width in zip(words, widths, strict=True))
-            for words, widths in ((names, _LEADS), (columns, _HALVES))
-        )
-        yield f"# {first}  {half}  {half} "
 
 
 def fitted(value: float, width: int) -> str:

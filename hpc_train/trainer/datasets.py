@@ -52,7 +52,14 @@ def load_text(name: str, length: int) -> tuple[Tokens, Tokens]:
         WorkloadError: the file cannot be read or is too short.
     """
     check_text(name)
-    content = _content(name, length)
+    try:
+        content = (
+            _synthetic_text(length)
+            if name == "synthetic"
+            else torch.frombuffer(bytearray(Path(name).read_bytes()), dtype=torch.uint8)
+        )
+    except (OSError, ValueError) as error:
+        raise WorkloadError(f"--data {name}: {error}") from error
     count = len(content) // (length + 1)
     if count < TEST_SHARE:
         least = TEST_SHARE * (length + 1)
@@ -70,17 +77,6 @@ def check_text(name: str) -> None:
     """
     if name != "synthetic" and not Path(name).is_file():
         raise WorkloadError(f"--data {name}: a GPT needs text; use synthetic or the path of a file")
-
-
-def _content(name: str, length: int) -> Tensor:
-    return _synthetic_text(length) if name == "synthetic" else _bytes_of(Path(name))
-
-
-def _bytes_of(file: Path) -> Tensor:
-    try:
-        return torch.frombuffer(bytearray(file.read_bytes()), dtype=torch.uint8)
-    except (OSError, ValueError) as error:
-        raise WorkloadError(f"--data {file}: {error}") from error
 
 
 def _synthetic_text(length: int) -> Tensor:
@@ -122,15 +118,20 @@ class TrainingData(Protocol):
         ...
 
 
-def prepare_images(pair: Pair, white: float, device: torch.device, dtype: torch.dtype) -> Pair:
-    """Return images in -0.5..0.5, and labels; `white` is the brightest value."""
-    images, labels = (tensor.to(device, non_blocking=True) for tensor in pair)
-    return images.to(dtype).div_(white).sub_(0.5), labels
+class _Prepared:
+    """Images of 0 to `white`, the brightest value."""
+
+    white: float
+
+    def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
+        """Return images in -0.5..0.5, and labels."""
+        images, labels = (tensor.to(device, non_blocking=True) for tensor in pair)
+        return images.to(dtype).div_(self.white).sub_(0.5), labels
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Images:
-    """uint8 images (n, channels, height, width), `white` the brightest value; int64 labels (n,)."""
+@dataclass(frozen=True, kw_only=True)
+class Images(_Prepared):
+    """uint8 images (n, channels, height, width), int64 labels (n,)."""
 
     images: Tensor
     labels: Tensor
@@ -148,10 +149,6 @@ class Images:
     def __getitems__(self, indexes: list[int]) -> Pair:
         """Return images and labels, as they are stored."""
         return self.images[indexes], self.labels[indexes]
-
-    def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
-        """Return images in -0.5..0.5, and labels."""
-        return prepare_images(pair, self.white, device, dtype)
 
     def halves(self, test: int) -> tuple[Images, Images]:
         """Return all but the first `test` images, and those."""
@@ -181,7 +178,12 @@ def load_data(name: str) -> tuple[TrainingData, TrainingData]:
     if name == "digits":
         return _digits()
     if name == "synthetic":
-        return _synthetic()
+        random = np.random.RandomState(0)
+        labels = random.randint(0, 10, SYNTHETIC_TRAIN + SYNTHETIC_TEST)
+        patterns = random.randint(64, 192, (10, 3, 32, 32))
+        images = patterns[labels] + random.randint(-64, 64, (len(labels), 3, 32, 32))
+        whole = _images(images.astype(np.uint8), labels.astype(np.int64), 255.0)
+        return whole.halves(SYNTHETIC_TEST)
     check_images(name)
     test = SyntheticImages(first=0, count=_IMAGENET_TEST)
     return SyntheticImages(first=_IMAGENET_TEST, count=_IMAGENET_TRAIN), test
@@ -189,27 +191,15 @@ def load_data(name: str) -> tuple[TrainingData, TrainingData]:
 
 def _digits() -> tuple[Images, Images]:
     """Return the digits of scikit-learn's `load_digits`: rows of 64 pixels, 0..16, and a label."""
-    rows = np.loadtxt(_digits_file(), delimiter=",", dtype=np.uint8)
-    rows = rows[np.random.RandomState(0).permutation(len(rows))]
-    images = rows[:, :-1].reshape(-1, 1, 8, 8)
-    return _images(images, rows[:, -1].astype(np.int64), 16.0).halves(DIGITS_TEST)
-
-
-def _digits_file() -> Path:
-    """Return the file without importing scikit-learn, which would add a second to each rank."""
+    # Without the import of scikit-learn, which would add a second to each rank.
     package = find_spec("sklearn")
     if package is None or package.origin is None:
         raise WorkloadError("--data digits needs scikit-learn; install it, or use --data synthetic")
-    return Path(package.origin).with_name("datasets") / "data/digits.csv.gz"
-
-
-def _synthetic() -> tuple[Images, Images]:
-    random = np.random.RandomState(0)
-    labels = random.randint(0, 10, SYNTHETIC_TRAIN + SYNTHETIC_TEST)
-    patterns = random.randint(64, 192, (10, 3, 32, 32))
-    images = patterns[labels] + random.randint(-64, 64, (len(labels), 3, 32, 32))
-    whole = _images(images.astype(np.uint8), labels.astype(np.int64), 255.0)
-    return whole.halves(SYNTHETIC_TEST)
+    file = Path(package.origin).with_name("datasets") / "data/digits.csv.gz"
+    rows = np.loadtxt(file, delimiter=",", dtype=np.uint8)
+    rows = rows[np.random.RandomState(0).permutation(len(rows))]
+    images = rows[:, :-1].reshape(-1, 1, 8, 8)
+    return _images(images, rows[:, -1].astype(np.int64), 16.0).halves(DIGITS_TEST)
 
 
 def _images(images: Any, labels: Any, white: float) -> Images:
@@ -223,13 +213,14 @@ _NOISE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class SyntheticImages:
+class SyntheticImages(_Prepared):
     """`count` images from number `first` on; the same number is always the same image."""
 
     first: int
     count: int
     channels: int = CHANNELS
     classes: int = CLASSES
+    white: float = 255.0
     patterns: Tensor = field(default_factory=lambda: _bytes(0, CLASSES, CHANNELS, 7, 7))
     noise: Tensor = field(default_factory=lambda: _bytes(1, _NOISE))
 
@@ -245,10 +236,6 @@ class SyntheticImages:
         starts = (numbers * 104_729 % (_NOISE - size)).tolist()
         noise = torch.stack([self.noise[start : start + size] for start in starts])
         return large // 2 + noise.view_as(large) // 2, labels
-
-    def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
-        """Return images in -0.5..0.5, and labels."""
-        return prepare_images(pair, 255.0, device, dtype)
 
 
 def _bytes(seed: int, *shape: int) -> Tensor:

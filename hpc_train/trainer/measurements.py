@@ -6,7 +6,7 @@ import gc
 import resource
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -209,61 +209,46 @@ class ExposedCommunication:
         return min(self._exposed / self._seconds, 1.0) if self._seconds else None
 
 
-def spans(events: Iterable[FunctionEvent]) -> tuple[list[Span], list[Span]]:
-    """Return the spans of communication and of computation, of the GPU if there are any.
+def spans(events: Iterable[FunctionEvent]) -> tuple[list[Span], list[Span], list[Span]]:
+    """Return the spans of communication, of computation, and of waits within it.
 
-    On a CPU a collective lasts from its call to its end.
+    Those of the GPU, if there are any. On a CPU a collective lasts from its call to its end, and
+    the thread computes that has most operations: gloo's own copy what they send. An operation of a
+    DTensor may wait for a collective, which is no computation.
     """
     known = list(events)
     # An annotation such as FSDP::all_gather lasts as long as all that is inside.
     on_gpu = [o for o in known if o.device_type.name == "CUDA" and not o.is_user_annotation]
     if on_gpu:
         computation = [_span(one) for one in on_gpu if not one.name.startswith(_KERNEL)]
-        return [_span(one) for one in on_gpu if one.name.startswith(_KERNEL)], computation
-    return [_span(one) for one in known if one.name.startswith(_ON_CPU)], _operations(known)
-
-
-def _operations(events: Sequence[FunctionEvent]) -> list[Span]:
-    """Return when the thread computes that has most operations: gloo's own copy what they send.
-
-    An operation of a DTensor may wait for a collective, which is no computation.
-    """
-    found = [one for one in events if one.name.startswith(_OPERATION)]
-    threads = Counter(one.thread for one in found)
+        return [_span(one) for one in on_gpu if one.name.startswith(_KERNEL)], computation, []
+    operations = [one for one in known if one.name.startswith(_OPERATION)]
+    threads = Counter(one.thread for one in operations)
     main = max(threads, key=lambda thread: threads[thread], default=None)
-    waits = [_span(one) for one in events if one.name.endswith(_WAIT) and one.thread == main]
-    computed = [_span(one) for one in found if one.thread == main]
-    for wait in waits:
-        computed = [part for span in computed for part in _outside(span, wait)]
-    return computed
-
-
-def _outside(span: Span, other: Span) -> Iterator[Span]:
-    """Yield the parts of a span before and after another one."""
-    before, after = (
-        Span(span.start, min(span.end, other.start)),
-        Span(max(span.start, other.end), span.end),
+    return (
+        [_span(one) for one in known if one.name.startswith(_ON_CPU)],
+        [_span(one) for one in operations if one.thread == main],
+        [_span(one) for one in known if one.name.endswith(_WAIT) and one.thread == main],
     )
-    if span.end <= other.start or other.end <= span.start:
-        yield span
-    else:
-        yield from (part for part in (before, after) if part.start < part.end)
 
 
 def _span(event: FunctionEvent) -> Span:
     return Span(event.time_range.start, event.time_range.end)
 
 
-def exposed_seconds(communication: Iterable[Span], computation: Iterable[Span]) -> float:
-    """Return how long there is communication and no computation [s]."""
-    computed = list(computation)
-    return _MICRO * (_covered([*communication, *computed]) - _covered(computed))
-
-
-def _covered(some: Iterable[Span]) -> float:
-    """Return how long there is at least one of the spans [µs]."""
-    total, end = 0.0, float("-inf")
-    for span in sorted(some):
-        total += max(0.0, span.end - max(span.start, end))
-        end = max(end, span.end)
-    return total
+def exposed_seconds(*kinds: Iterable[Span]) -> float:
+    """Return how long there is communication, and no computation or a wait within it [s]."""
+    marks = sorted(
+        (moment, kind, change)
+        for kind, some in enumerate(kinds)
+        for span in some
+        for moment, change in zip(span, (1, -1), strict=True)
+    )
+    total, last, under_way = 0.0, 0.0, [0, 0, 0]
+    for moment, kind, change in marks:
+        communicates, computes, waits = under_way
+        if communicates and (waits or not computes):
+            total += moment - last
+        under_way[kind] += change
+        last = moment
+    return _MICRO * total

@@ -84,7 +84,7 @@ def test_one_command_at_a_time(no_lab: None, hpctrain: Hpctrain) -> None:
     assert state_file.read() is None
 
 
-@pytest.mark.parametrize("words", [("--mem", "4000"), ("--eth0-rate", "fast"), ("--nodes", "0")])
+@pytest.mark.parametrize("words", [("--mem", "4000"), ("--nodes", "0")])
 def test_bad_values(machine: None, hpctrain: Hpctrain, words: tuple[str, str]) -> None:
     done = hpctrain("up", *words)
     assert done.returncode == 2

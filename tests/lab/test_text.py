@@ -20,8 +20,6 @@ ALL = MpiPrograms(pmix=True, mpirun=True)
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(eth0_rate="fast"),
-        Settings(eth0_rate="0mbit"),
         Settings(gpu_type="a100:2"),
         Settings(gpu_type=""),
         Settings(folder="here"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hpc_train.jobs.collectives import COLLECTIVES, message_of
-from hpc_train.trainer.collectives import NcclTestsTable, Placement, device_line, fitted, head
+from hpc_train.trainer.collectives import HEAD, NcclTestsTable, Placement, device_line, fitted
 from hpc_train.trainer.process_group import RankGroup
 from tests.logs.parse_text import parse
 
@@ -28,7 +28,7 @@ def test_our_parser_reads_what_was_written(name: str, ranks: int) -> None:
         for rank in range(ranks)
     ]
     row = made.row(message, [Placement(seconds, 0) for seconds in times])
-    lines = [*devices, *head(), row, *made.foot(0, 1.5)]
+    lines = [*devices, *HEAD, row, *made.foot(0, 1.5)]
     hits = [hit for _, hit, _ in parse("\n".join(lines).encode() + b"\n")]
     found = {(hit.metric, hit.variant, hit.message_size): hit.value for hit in hits}
     size = made.bytes_of(message)
