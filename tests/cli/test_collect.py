@@ -37,17 +37,6 @@ def test_no_known_format_names_what_came_near(hpctrain: Hpctrain) -> None:
     assert "\x1b" not in done.stderr
 
 
-def test_some_files_cannot_be_read(hpctrain: Hpctrain) -> None:
-    Path("ranks/rank-2.out").write_bytes(b"\0" * 10_000)
-    done = hpctrain("collect", "ranks", "-o", "records.csv")
-    assert done.returncode == 3
-    assert "ranks/rank-2.out: is no text, but a binary file" in done.stderr
-    assert len(Path("records.csv").read_text().splitlines()) == 7
-    Path("ranks/rank-0.out").unlink()
-    Path("ranks/rank-1.out").unlink()
-    assert hpctrain("collect", "ranks").returncode == 2
-
-
 def test_folder_without_logs_says_what_is_there(hpctrain: Hpctrain) -> None:
     Path("other").mkdir()
     Path("other/model.pt").touch()

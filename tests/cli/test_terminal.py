@@ -50,11 +50,6 @@ def test_no_character_that_acts(
     assert not ACTIVE.findall(sent.replace("\r\n", "\n"))
 
 
-def test_no_such_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert not ACTIVE.findall(on_terminal("collect", NAME))
-
-
 def test_json_still_says_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path(NAME).write_text(STEP)

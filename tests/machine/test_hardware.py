@@ -69,14 +69,6 @@ def test_rocm_says_the_names_and_the_places_of_gpus() -> None:
     assert (gpu.index, gpu.name) == (1, "AMD Instinct MI300X")
 
 
-def test_slingshot_takes_all_its_interfaces() -> None:
-    found = read_hardware(output("mi250x"))
-    network = guess(found)
-    assert network.fabric == "slingshot"
-    assert network.interfaces == ("hsn0", "hsn1", "hsn2", "hsn3")
-    assert (network.hcas, network.gbps, network.others) == ((), 200, ("nmn0",))
-
-
 @pytest.mark.parametrize(("name", "fabric"), [("roce", "roce"), ("efa", "efa")])
 def test_other_adapters(name: str, fabric: str) -> None:
     found = guess(read_hardware(output("ls6", ports=fixture(f"{name}.ports"))))
