@@ -190,7 +190,7 @@ def _echo_state(found: Lab, state: LabState) -> None:
     if state.nodes:
         echo_table(("node", "state"), list(state.nodes.items()))
     if state.jobs:
-        rows = [(job.id, job.state.lower(), job.nodes, job.name) for job in state.jobs]
+        rows = [(job["id"], job["state"].lower(), job["nodes"], job["name"]) for job in state.jobs]
         echo_table(("job", "state", "nodes", "name"), rows)
     if not state.faults:
         _echo_next(found.settings)

@@ -17,7 +17,6 @@ import msgspec
 
 from hpc_train.base.data_folders import LAB_FOLDER
 from hpc_train.base.errors import LabError
-from hpc_train.base.value import Value
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import (
     Daemon,
@@ -253,12 +252,12 @@ def _await_idle(settings: Settings, daemons: list[Daemon]) -> None:
 def _install_profile(settings: Settings) -> Lab:
     # `--mpi=list` lists the plug-in even if the library of PMIx cannot be loaded.
     pmix = ask(slurm(settings.folder, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
-    found = MpiPrograms(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
     lab = state_file.read()
     if lab is None:
         raise LabError(f"{state_file.RECORD} was removed while the lab was being started")
     today = datetime.date.today().isoformat()
-    text = profile_text(settings, found, lab.slurm_version, today)
+    programs = {"pmix": pmix.returncode == 0, "mpirun": installed("mpirun")}
+    text = profile_text(settings, lab.slurm_version, today, **programs)
     Path(lab.profile).write_text(text, encoding="utf-8")
     publish(settings)
     return msgspec.structs.replace(lab, complete=True)
@@ -308,17 +307,10 @@ env_why:
 _NO_MPIRUN = "  forbidden: {mpirun: not installed on this machine (apt-get install openmpi-bin)}\n"
 
 
-class MpiPrograms(Value, frozen=True, kw_only=True):
-    """The MPI programs of this machine."""
-
-    pmix: bool
-    mpirun: bool
-
-
-def profile_text(settings: Settings, found: MpiPrograms, version: str, date: str) -> str:
-    """Return the profile of a lab."""
-    mpirun = ["mpirun"] if found.mpirun else []
-    launchers = ["torchrun", "srun", *mpirun, "accelerate", "deepspeed", "spawn", "single"]
+def profile_text(settings: Settings, version: str, date: str, *, pmix: bool, mpirun: bool) -> str:
+    """Return the profile of a lab on a machine with these programs of MPI."""
+    programs = ["mpirun"] * mpirun
+    launchers = ["torchrun", "srun", *programs, "accelerate", "deepspeed", "spawn", "single"]
     return _PROFILE.format(
         mark=MARK,
         name=NAME,
@@ -326,8 +318,8 @@ def profile_text(settings: Settings, found: MpiPrograms, version: str, date: str
         date=date,
         version=version,
         launchers=", ".join(launchers),
-        forbidden="" if found.mpirun else _NO_MPIRUN,
-        mpi="  mpi: pmix\n" if found.pmix else "",
+        forbidden="" if mpirun else _NO_MPIRUN,
+        mpi="  mpi: pmix\n" if pmix else "",
         size=_size(settings),
         rate=settings.eth0_rate,
         folder=settings.folder,

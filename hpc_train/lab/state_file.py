@@ -88,21 +88,15 @@ def only_one() -> Iterator[None]:
         yield
 
 
-class LabJob(Value, frozen=True, kw_only=True):
-    """A job in the queue."""
-
-    id: str
-    name: str
-    state: str
-    nodes: str
-
-
 class LabState(Value, frozen=True, kw_only=True):
-    """State of a lab; nodes and jobs are unknown if its controller does not run."""
+    """State of a lab; nodes and jobs are unknown if its controller does not run.
+
+    A job has `id`, `name`, `state` and `nodes`.
+    """
 
     faults: tuple[str, ...]
     nodes: dict[str, str]
-    jobs: tuple[LabJob, ...]
+    jobs: list[dict[str, str]]
 
 
 def state_of(lab: Lab) -> LabState:
@@ -110,7 +104,7 @@ def state_of(lab: Lab) -> LabState:
     found = faults(lab)
     # Without its controller every query would wait for many seconds.
     if any(fault.startswith(("slurmctld", "munged", "interface", "namespace")) for fault in found):
-        return LabState(faults=found, nodes={}, jobs=())
+        return LabState(faults=found, nodes={}, jobs=[])
     return LabState(faults=found, nodes=node_states(lab.settings), jobs=_jobs(lab.settings))
 
 
@@ -121,9 +115,7 @@ def node_states(settings: Settings) -> dict[str, str]:
     return {name: state for name, state, *_ in words}
 
 
-def _jobs(settings: Settings) -> tuple[LabJob, ...]:
+def _jobs(settings: Settings) -> list[dict[str, str]]:
     done = ask(slurm(settings.folder, "squeue", "-h", "-o", "%i|%T|%N|%j"))
     rows = (line.split("|", 3) for line in done.stdout.splitlines())
-    return tuple(
-        LabJob(id=i, state=state, nodes=nodes, name=name) for i, state, nodes, name in rows
-    )
+    return [dict(zip(("id", "state", "nodes", "name"), row, strict=True)) for row in rows]

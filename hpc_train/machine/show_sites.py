@@ -14,10 +14,8 @@ from hpc_train.base.yamlfile import join
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.merge import source_of
-from hpc_train.sites.profile import Confidence, SiteProfile, Source, SourcedSite
+from hpc_train.sites.profile import SiteProfile, Source, SourcedSite
 from hpc_train.sites.search import label_of, layer_at, layer_of, profile_files
-
-_WEAKEST: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
 class ProfileSummary(Value, frozen=True, kw_only=True):
@@ -44,12 +42,6 @@ def list_sites() -> Iterator[ProfileSummary | HpcTrainError]:
             yield failure
 
 
-def confidence_of(profile: SiteProfile) -> Confidence | None:
-    """Return the profile's confidence, else that of its weakest source."""
-    found = [source.confidence for source in profile.sources]
-    return profile.confidence or next((word for word in _WEAKEST if word in found), None)
-
-
 def _listed(profile: SiteProfile, path: Path) -> ProfileSummary:
     nodes = [
         f"{one.gpus_per_node} {one.gpu_type or one.gpu_model or 'GPUs'}"
@@ -57,6 +49,9 @@ def _listed(profile: SiteProfile, path: Path) -> ProfileSummary:
         if one.gpus_per_node and not find_batch_system(profile.scheduler).this_machine
     ]
     network = profile.network
+    # Else that of its weakest source.
+    stated = {source.confidence for source in profile.sources}
+    weakest = next((word for word in ("low", "medium", "high") if word in stated), "")
     return ProfileSummary(
         name=profile.name,
         scheduler=profile.scheduler,
@@ -64,7 +59,7 @@ def _listed(profile: SiteProfile, path: Path) -> ProfileSummary:
         fabric=(network.fabric if network else None) or "",
         launchers=profile.launchers.allowed,
         verified_on=profile.verified_on or "",
-        confidence=confidence_of(profile) or "",
+        confidence=profile.confidence or weakest,
         description=profile.description,
         file=label_of(path),
         layer=layer_of(path),

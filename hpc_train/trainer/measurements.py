@@ -66,27 +66,17 @@ def measure_accuracy(
     return right / seen
 
 
-def model_conditions(make: Callable[[], nn.Module], sample: torch.Tensor) -> dict[str, int]:
-    """Return the number of parameters, and FLOP of a training step with one sample (1, ...).
-
-    Matrix products and convolutions, forward and backward, without recomputed activations
-    (torch.utils.flop_counter).
-    """
-    with torch.random.fork_rng(devices=[]), torch.device("meta"):
-        model = make()
-    with FlopCounterMode(display=False) as counter:
-        model(sample.to("meta")).sum().backward()
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    return {PARAMETERS: parameters, FLOPS: counter.get_total_flops()}
-
-
 def report_model(
     options: Options,
     request: TrainingRequest,
     make: Callable[[], nn.Module],
     train_set: TrainingData,
 ) -> None:
-    """Emit the strategy, and the size of the model, as conditions of the run."""
+    """Emit as conditions the strategy, parameters, and FLOP of a training step with one sample.
+
+    Matrix products and convolutions, forward and backward, without recomputed activations
+    (torch.utils.flop_counter).
+    """
     cpu = torch.device("cpu")
     first = train_set.__getitems__([0])
     sample, _ = train_set.prepare(first, cpu, parameter_type(options.precision))
@@ -95,7 +85,13 @@ def report_model(
         stated["mesh"] = ",".join(map(str, request.sizes.values()))
     if request.strategy.startswith("pipeline"):
         stated["microbatches"] = str(request.microbatches)
-    emit(event="conditions", conditions={**stated, **model_conditions(make, sample)})
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        model = make()
+    with FlopCounterMode(display=False) as counter:
+        model(sample.to("meta")).sum().backward()
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    size = {PARAMETERS: parameters, FLOPS: counter.get_total_flops()}
+    emit(event="conditions", conditions={**stated, **size})
 
 
 class ResourceUse:

@@ -89,9 +89,3 @@ def test_nodes(hpctrain: Hpctrain, tmp_path: Path) -> None:
         ("n2", True, 2),
         ("n1", False, 1),
     ]
-
-
-def test_nodes_are_not_watched(hpctrain: Hpctrain) -> None:
-    done = hpctrain("status", "j", "--nodes", "--watch")
-    assert done.returncode == 2
-    assert "--nodes prints once" in done.stderr

@@ -108,10 +108,6 @@ def test_cancel_names_what_it_leaves_behind(hpctrain: Hpctrain, slurm: FakeSlurm
     file.write_bytes(answered)
 
 
-def test_watch_prints_no_json(hpctrain: Hpctrain) -> None:
-    refused(hpctrain("status", "job", "--watch", "--json"), "--json prints once")
-
-
 def test_the_next_command_works_from_here(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
     for words in ([], ["--results", "else where"]):
         done = hpctrain("submit", "study.yaml", *SITE, *words)

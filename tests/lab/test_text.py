@@ -8,13 +8,12 @@ import pytest
 
 from hpc_train.base.errors import HpcTrainError, LabError
 from hpc_train.base.units import Memory
-from hpc_train.lab.lab import MpiPrograms, profile_text
+from hpc_train.lab.lab import profile_text
 from hpc_train.lab.requirements import overlap
 from hpc_train.lab.settings import Settings, check, differences, memory
 from hpc_train.sites.load import load_site
 
 SMALL = Settings(nodes=2, gpus=1, gpu_type="h100", mem=Memory(2048), cpus=4)
-ALL = MpiPrograms(pmix=True, mpirun=True)
 
 
 @pytest.mark.parametrize(
@@ -47,16 +46,16 @@ def test_differences_are_named_as_options() -> None:
     assert differences(other, SMALL)[-1] == "with --accounting"
 
 
-@pytest.mark.parametrize("found", [ALL, MpiPrograms(pmix=False, mpirun=False)])
+@pytest.mark.parametrize("has_mpi", [True, False])
 @pytest.mark.parametrize("settings", [SMALL, Settings(gpus=0, gpu_type="off")])
-def test_profile_can_be_loaded(tmp_path: Path, settings: Settings, found: MpiPrograms) -> None:
+def test_profile_can_be_loaded(tmp_path: Path, settings: Settings, *, has_mpi: bool) -> None:
     path = tmp_path / "lab.yaml"
-    path.write_text(profile_text(settings, found, "24.11.5", "2026-11-01"))
+    path.write_text(profile_text(settings, "24.11.5", "2026-11-01", pmix=has_mpi, mpirun=has_mpi))
     site = load_site(str(path)).value
     assert (site.name, site.slurm) == ("lab", "24.11.5")
-    assert ("mpirun" in site.launchers.allowed) is found.mpirun
-    assert ("mpirun" in site.launchers.forbidden) is not found.mpirun
-    assert site.launchers.mpi == ("pmix" if found.pmix else None)
+    assert ("mpirun" in site.launchers.allowed) is has_mpi
+    assert ("mpirun" in site.launchers.forbidden) is not has_mpi
+    assert site.launchers.mpi == ("pmix" if has_mpi else None)
     assert [part.name for part in site.partitions] == ["gpu", "long"]
     assert {part.mem_per_node for part in site.partitions} == {settings.mem}
     assert {part.gpus_per_node for part in site.partitions} == {settings.gpus}

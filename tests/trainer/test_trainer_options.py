@@ -18,7 +18,6 @@ BATCH = ("--global-batch-size", "128")
         ((*BATCH, "--learning-rate", "nan"), "'nan' is not a number above 0"),
         ((*BATCH, "--epochs", "x"), "--epochs"),
         ((*BATCH, "--seed", "-1"), "--seed"),
-        ((*BATCH, "--fail-code", "256"), "1 to 255"),
         ((*BATCH, "--backend", "smoke"), "smoke"),
         ((*BATCH, "--lr", "1"), "--lr"),
         (

@@ -101,11 +101,6 @@ def write(twin: Twin) -> None:
     write_atomic(_file(twin.name), msgspec.json.encode(twin))
 
 
-def forget(twin: Twin) -> None:
-    """Remove the record of a twin."""
-    _file(twin.name).unlink(missing_ok=True)
-
-
 def is_running(twin: Twin) -> bool:
     """Whether a twin was started completely and all its processes exist."""
     return twin.complete and all(is_alive(daemon) for daemon in twin.daemons)
@@ -275,7 +270,7 @@ def _clear(twin: Twin) -> None:
     if not end(alive, _GRACE_S):
         raise LabError(f"these processes of the twin cannot be ended: {sorted(alive())}")
     _remove(Path(twin.place.folder))
-    forget(twin)
+    _file(twin.name).unlink(missing_ok=True)
     if not read_all():
         remove_route()
 

@@ -6,7 +6,7 @@ Not here: how they are distributed; a model knows nothing of ranks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
 from itertools import pairwise
 
 import torch
@@ -77,12 +77,7 @@ def cut(model: nn.Sequential, name: str, stages: int) -> list[nn.Sequential]:
     if len(parts) != parts_of(name):
         raise AssertionError(name, len(parts))
     bounds = [len(parts) * i // stages for i in range(stages + 1)]
-    return [_sequence(parts[low:high]) for low, high in pairwise(bounds)]
-
-
-def _sequence(parts: Sequence[Sequence[tuple[str, nn.Module]]]) -> nn.Sequential:
-    stage = nn.Sequential()
-    for part in parts:
-        for name, layer in part:
-            stage.add_module(name, layer)
-    return stage
+    return [
+        nn.Sequential(OrderedDict(layer for part in parts[low:high] for layer in part))
+        for low, high in pairwise(bounds)
+    ]

@@ -112,19 +112,12 @@ class PipelineStep(StageState):
             self.schedule.step(*((inputs,) if self.first else ()), **given)
         for stage in self.placed:  # the logits, which may be more than all parameters
             stage.clear_runtime_states()
-        self._average_gradients()
+        for parameter in self.model.parameters() if self.average else ():
+            if parameter.grad is not None:
+                distributed.all_reduce(parameter.grad, group=self.average)
+                parameter.grad /= distributed.get_world_size(self.average)
         self.updates.apply()
         return torch.stack([loss.detach() for loss in losses]).mean() if self.last else None
-
-    def _average_gradients(self) -> None:
-        if self.average is None:
-            return
-        size = distributed.get_world_size(self.average)
-        for module in self.modules:
-            for parameter in module.parameters():
-                if parameter.grad is not None:
-                    distributed.all_reduce(parameter.grad, group=self.average)
-                    parameter.grad /= size
 
 
 def own_stages(model: nn.Sequential, setup: Setup, rank: int) -> dict[int, nn.Sequential]:
