@@ -108,30 +108,10 @@ def bench() -> None:
 
 
 def collective_command(name: str) -> click.Command:
-    """Return the command that measures a collective."""
-    run = _job_options(_sweep_options(partial(_bench, name)))
-    return click.command(name, help=f"Measure {name}: time, algbw, busbw of each size.")(run)
-
-
-def _job_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add those of `submit`."""
+    """Return the command that measures a collective, with options of nccl-tests and `submit`."""
+    several, any_number = click.IntRange(min=1), click.IntRange(min=0)
     wait = "Follow the job to its end and print the table. Default: on this machine only."
-    ranks = "Ranks on each node, as --tasks-per-node."
-    for option in (
-        click.option("--dry-run", is_flag=True, help="Print the script and submit nothing."),
-        click.option("--wait/--no-wait", default=None, help=wait),
-        results_option,
-        site_option,
-    ):
-        command = option(command)
-    command = setting_options(command, letters=False)
-    return click.option("--ranks", metavar="N", help=ranks)(command)
-
-
-def _sweep_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add those of nccl-tests."""
-    several = click.IntRange(min=1)
-    any_number = click.IntRange(min=0)
+    command: Callable[..., None] = partial(_bench, name)
     for option in (
         click.option("--backend", type=click.Choice(_BACKENDS), default="auto"),
         click.option("--check/--no-check", default=True, help="Count wrong elements (default)."),
@@ -142,9 +122,15 @@ def _sweep_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("-f", "--factor", type=several, default=4, help="Next size / size."),
         click.option("-e", "--largest", metavar="SIZE", default="64M", help="E.g. 8G."),
         click.option("-b", "--smallest", metavar="SIZE", default="1K", help="E.g. 8, 64K."),
+        click.option("--dry-run", is_flag=True, help="Print the script and submit nothing."),
+        click.option("--wait/--no-wait", default=None, help=wait),
+        results_option,
+        site_option,
+        partial(setting_options, letters=False),
+        click.option("--ranks", metavar="N", help="Ranks on each node, as --tasks-per-node."),
     ):
         command = option(command)
-    return command
+    return click.command(name, help=f"Measure {name}: time, algbw, busbw of each size.")(command)
 
 
 def _bench(

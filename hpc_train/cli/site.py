@@ -137,7 +137,12 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
 
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         file = write_smoke_job(Path(folder))
-        prepared = _prepared(file, site, given)
+        try:
+            prepared = prepare_and_warn(file, (), site, given)
+        except HpcTrainError as failure:
+            # The file is temporary.
+            failure.message = failure.message.replace(str(file), "the smoke job")
+            raise
     profile = prepared.site.site.value
     run = _run(prepared, results)
     with busy("reading the logs of the job"):
@@ -149,16 +154,6 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     if update or not any(same_kind(one, smoke.expected) for one in stored):
         stored_in = save_result(profile, prepared.site.profile, smoke.expected)
         say(f"stored as tests.expect in {stored_in}")
-
-
-def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
-    """Prepare the job; its file is temporary, so messages do not name it."""
-
-    try:
-        return prepare_and_warn(file, (), site, given)
-    except HpcTrainError as failure:
-        failure.message = failure.message.replace(str(file), "the smoke job")
-        raise
 
 
 def _run(prepared: Prepared, results: Path) -> RunFolder:

@@ -161,17 +161,13 @@ def nvidia_topology(text: str) -> GpuPaths:
                         nics.append((legend.get(peer, peer), level))
                     # The matrix has each link twice.
                     elif int(other[1]) > gpu and level != _SELF:
-                        links.append(_nvidia_link((gpu, int(other[1])), level))
+                        bonded = _BONDED.fullmatch(level)
+                        kind, count = (NVLINK, int(bonded[1])) if bonded else (level, 1)
+                        links.append(GpuLink(gpus=(gpu, int(other[1])), kind=kind, count=count))
                 cpus = cores if _CPUS.fullmatch(cores) else ""
                 numa = whole(tail.get("NUMA Affinity"))
                 places.append(GpuPlace(gpu=gpu, numa=numa, cpus=cpus, nics=tuple(nics)))
     return GpuPaths(places=tuple(places), links=tuple(links))
-
-
-def _nvidia_link(pair: tuple[int, int], level: str) -> GpuLink:
-    if bonded := _BONDED.fullmatch(level):
-        return GpuLink(gpus=pair, kind=NVLINK, count=int(bonded[1]))
-    return GpuLink(gpus=pair, kind=level)
 
 
 def _cells(line: str) -> list[str]:
