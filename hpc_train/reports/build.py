@@ -14,7 +14,7 @@ from hpc_train.base.errors import HpcTrainError, LogParseError, ReportError
 from hpc_train.base.files import is_folder, is_regular
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression
-from hpc_train.reports.caveats import MEANING, run_caveats
+from hpc_train.reports.caveats import MEANING, implausible_of_side, run_caveats
 from hpc_train.reports.compare import side
 from hpc_train.reports.formats.csv_table import flat_row, flat_rows
 from hpc_train.reports.gates import OF_RUN, REFERENCE, GateInputs, gated
@@ -46,7 +46,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     """
     from hpc_train.reports.scaling_report import scaling_report
     from hpc_train.reports.table_layout import all_columns
-    from hpc_train.reports.tables import with_laws, with_strategies
+    from hpc_train.reports.tables import with_laws, with_strategies, with_target
     from hpc_train.scaling.caveats import apart_points, slow_runs
     from hpc_train.scaling.fastest_series import fastest_frame
     from hpc_train.scaling.implausible_values import with_implausible
@@ -72,7 +72,6 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     report = msgspec.structs.replace(report, summary=(*report.summary, *caveats))
     report = with_laws(report, laws, options.forecast)
     if options.target is not None:
-        from hpc_train.reports.tables import with_target
         from hpc_train.scaling.time_to_accuracy_by_point import target_rows
 
         rows = target_rows(records, runs, points, options.target)
@@ -188,7 +187,6 @@ def _with_gate_results(
     Raises:
         ReportError: the reference of the regression gate on the command line cannot be read.
     """
-    from hpc_train.reports.caveats import implausible_of_side
     from hpc_train.reports.words import plain_rows
     from hpc_train.scaling.comparison import comparison_frame
     from hpc_train.scaling.largest_message_bandwidth import largest_busbw

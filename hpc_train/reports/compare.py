@@ -126,17 +126,8 @@ def compare(
     short = [word.rstrip("/").rpartition("/")[2] for word in (a, b)]
     a, b = short if all(short) and short[0] != short[1] else (a, b)
     apart = apart_sides(first, second)
-    rows = [
-        {"side": letter, **for_programs(row)}
-        for letter, one in zip("AB", sides, strict=True)
-        for row in plain_rows(one.runs)
-    ]
-    failed = [row for row in rows if row["state"] != OK]
-    keys = ("side", "run_id", "state", "problem")
-    texts = words_of(dict(zip(keys, keys, strict=True)), ("problem",))
-    headings = words_of({"setting": "setting", "a": "A", "b": "B"}, ("a", "b"))
-    differing = [dict(zip(("setting", "a", "b"), row, strict=True)) for row in settings]
-    states = {str(row["state"]) for row in rows}
+    tables = _tables(points, settings, sides)
+    states = {str(row["state"]) for row in tables[-1].records}
     unreadable = any(one.unreadable for one in sides)
     return Report(
         title=f"A ({a}) against B ({b})",
@@ -152,11 +143,7 @@ def compare(
                 for letter, name, one in zip("AB", (a, b), sides, strict=True)
             ),
         ),
-        tables=(
-            _points_table(points),
-            table_of("Settings that differ", "differences", headings, differing),
-            table_of("Runs without a result", "runs", texts, failed, rows),
-        ),
+        tables=tables,
         notes=(
             *_methods(points, min_effect, allow_mixed),
             *(f"{n}: {text}" for n, one in zip("AB", sides, strict=True) for text in one.notes),
@@ -172,6 +159,27 @@ def compare(
             "allow_mixed": list(allow_mixed),
         },
         partial=bool(states - {OK, "EXCLUDED"}) or not states or unreadable,
+    )
+
+
+def _tables(
+    points: Sequence[Row], settings: Sequence[tuple[str, str, str]], sides: Sequence[Side]
+) -> tuple[ReportTable, ...]:
+    """Return a row per point, per differing setting, and per run that is not ok."""
+    rows = [
+        {"side": letter, **for_programs(row)}
+        for letter, one in zip("AB", sides, strict=True)
+        for row in plain_rows(one.runs)
+    ]
+    failed = [row for row in rows if row["state"] != OK]
+    keys = ("side", "run_id", "state", "problem")
+    texts = words_of(dict(zip(keys, keys, strict=True)), ("problem",))
+    headings = words_of({"setting": "setting", "a": "A", "b": "B"}, ("a", "b"))
+    differing = [dict(zip(("setting", "a", "b"), row, strict=True)) for row in settings]
+    return (
+        _points_table(points),
+        table_of("Settings that differ", "differences", headings, differing),
+        table_of("Runs without a result", "runs", texts, failed, rows),
     )
 
 

@@ -15,7 +15,6 @@ from hpc_train.base.errors import NothingToDrawError, ReportError, StoreError, n
 from hpc_train.base.extras import need
 from hpc_train.base.registry import load
 from hpc_train.reports.formats import text
-from hpc_train.reports.formats.text import WIDTH
 from hpc_train.reports.report import Report
 from hpc_train.runs.json_files import write_file
 from hpc_train.scaling.report_options import Paper, ReportOptions, Target
@@ -150,7 +149,7 @@ def _is_folder(path: Path | None) -> bool:
 
 
 def render_report(
-    report: Report, form: str, columns: int = WIDTH, *, first_screen: bool = False
+    report: Report, form: str, columns: int = text.WIDTH, *, first_screen: bool = False
 ) -> str:
     """Write a report in a registered format; text is `columns` characters wide.
 
