@@ -113,8 +113,6 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
         *_ratio("efficiency", gates.efficiency, points),
         *_ratio("doubling", gates.doubling, points),
         *_node_counts(gates.node_counts, points),
-        *_regressions(gates, known.changes, known.reference_unknown),
-        *_quality(gates, points, known.runs),
     ]
     if gates.script:
         runs, there = known.scripts
@@ -124,6 +122,8 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
     for run, value in known.busbw.items() if gates.busbw is not None else ():
         said = f"busbw {value:.4g} GB/s"
         found.append(_at_least("busbw", run, said, gates.busbw or 0.0, {"value": value}))
+    found += _regressions(gates, known.changes, known.reference_unknown)
+    found += _quality(gates, points, known.runs)
     if gates.plausible is not False:
         found += [*_plausible(points), *_of_reference(gates, known)]
     if gates.missing is not False:
