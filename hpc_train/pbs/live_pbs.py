@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from hpc_train.base.errors import ProbeError
-from hpc_train.base.processes import Ask, ask
+from hpc_train.base.processes import Ask, ask, whole
 from hpc_train.base.units import Duration, Memory
 from hpc_train.base.value import Value
 from hpc_train.pbs.jobs import Attributes, entries
@@ -44,12 +44,12 @@ class PbsNode(Value, frozen=True, kw_only=True):
     @property
     def ncpus(self) -> int | None:
         """Return its cores, as PBS counts them."""
-        return number(self.resources.get("ncpus"))
+        return whole(self.resources.get("ncpus"))
 
     @property
     def ngpus(self) -> int:
         """Return its GPUs; 0 where the server has no such resource."""
-        return number(self.resources.get("ngpus")) or 0
+        return whole(self.resources.get("ngpus")) or 0
 
     @property
     def memory(self) -> Memory | None:
@@ -79,16 +79,10 @@ class LivePbs(Value, frozen=True, kw_only=True):
         return tuple(queue for queue in self.queues if queue.open and not queue.hidden)
 
 
-def number(text: str | None) -> int | None:
-    """Read a whole number of at most nine digits; None for any other text."""
-    plain = text is not None and text.isascii() and text.isdecimal() and len(text) < 10
-    return int(text) if text is not None and plain else None
-
-
 def pbs_time(text: str | None) -> Duration | None:
     """Read a time as PBS writes it: HH:MM:SS, or seconds."""
     parts = (text or "").split(":")
-    numbers = [number(part) for part in parts]
+    numbers = [whole(part) for part in parts]
     if len(parts) > 3 or None in numbers:
         return None
     seconds = 0
@@ -232,9 +226,9 @@ def queue_limits(pbs: LivePbs, queue: PbsQueue) -> PbsQueueLimits:
     default = pbs_time(queue.default.get("walltime") or pbs.default.get("walltime"))
     return PbsQueueLimits(
         hosts=len({node.host for node in all_nodes(pbs, queue)}),
-        stated_nodes=number(queue.most.get("nodect")) or _widest(targets, "nodect"),
-        min_nodes=number(queue.least.get("nodect")) or _widest(targets, "nodect", "least"),
-        max_gpus=number(queue.most.get("ngpus")) or _widest(targets, "ngpus"),
+        stated_nodes=whole(queue.most.get("nodect")) or _widest(targets, "nodect"),
+        min_nodes=whole(queue.least.get("nodect")) or _widest(targets, "nodect", "least"),
+        max_gpus=whole(queue.most.get("ngpus")) or _widest(targets, "ngpus"),
         min_time=pbs_time(queue.least.get("walltime")),
         max_time=longest,
         default_time=default if default and (longest is None or default <= longest) else None,
@@ -269,7 +263,7 @@ def _widest(
     targets: tuple[PbsQueue, ...],
     key: str,
     which: Literal["most", "least"] = "most",
-    read: Callable[[str | None], Any] = number,
+    read: Callable[[str | None], Any] = whole,
 ) -> Any:
     """Return the widest limit of the destinations; None if one has none."""
     found = [read(getattr(one, which).get(key)) for one in targets]

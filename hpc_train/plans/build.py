@@ -97,16 +97,12 @@ def make_plan(
     bound = resolve_binding(context, topology)
     request = make_request(context, topology, environment, bound, nested=nested)
     launch = resolve_launch(context, request, environment)
-    nodes = f"{topology.nodes} nodes" if topology.nodes > 1 else "node"
-    nodes += " of the study's allocation"
     unbound, far = check_binding(context, request, launch, environment.changes)
     settings = {
-        "name": Setting(value=job.value.name, origin=job.origin("name")),
-        "command": Setting(value=list(job.value.command), origin=job.origin("command")),
-        "launcher": context.chosen,
+        **_identity(context),
         **counts,
         **requests,
-        **({"placement": rule("nested", f"nested: the first {nodes}")} if nested else {}),
+        **({"placement": _placement(topology)} if nested else {}),
         **bound,
         **unbound,
         **_inside(context, request, environment),
@@ -147,6 +143,20 @@ def make_plan(
         lifecycle=job.value.lifecycle if context.batch.requeues else None,
         host_list=host_list(context),
     )
+
+
+def _identity(context: Context) -> dict[str, Setting]:
+    job = context.job
+    return {
+        "name": Setting(value=job.value.name, origin=job.origin("name")),
+        "command": Setting(value=list(job.value.command), origin=job.origin("command")),
+        "launcher": context.chosen,
+    }
+
+
+def _placement(topology: Topology) -> Setting:
+    nodes = f"{topology.nodes} nodes" if topology.nodes > 1 else "node"
+    return rule("nested", f"nested: the first {nodes} of the study's allocation")
 
 
 def _warnings(
