@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hpc_train.lab.network import search_path
+from hpc_train.lab.daemons import search_path
 from hpc_train.sites import search
 from hpc_train.sites.detection import find_scheduler
 from tests.processes import WITH_A_LAB, pytest_xdist_make_scheduler, pytest_xdist_setupnodes

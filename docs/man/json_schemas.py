@@ -11,8 +11,7 @@ from typing import Any, get_args
 import msgspec
 
 from hpc_train.base.data_folders import FileKind, schema_file
-from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import NodeBounds, Version, VersionBounds
+from hpc_train.base.values import Duration, Memory, NodeBounds, Version, VersionBounds
 from hpc_train.jobs.job import Defaults, JobSpec
 from hpc_train.jobs.study import StudySpec
 from hpc_train.sites.profile import SiteProfile

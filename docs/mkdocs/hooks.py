@@ -21,7 +21,7 @@ from hpc_train.diagnosis.signatures import PACKAGED, catalogue
 from hpc_train.lint.rules import all_rules
 from hpc_train.logs.collect import wanted
 from hpc_train.logs.read_log import GUESSING, parsers_of, stated
-from hpc_train.machine.show_sites import list_sites
+from hpc_train.machine.check_site import list_sites
 from hpc_train.sites.keys import key_rows
 
 _ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.jobs.strategies import TrainingRequest, batch_problem, strategy_problem
 
 MemoryFit = Literal["yes", "no", "perhaps", "unknown"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.sites.gpu_specs import gpu_spec
 from hpc_train.sites.partition import Partition
 from hpc_train.sites.profile import SourcedSite

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.base.errors import SpecError
-from hpc_train.base.value import Sourced, Value
+from hpc_train.base.values import Sourced, Value
 from hpc_train.jobs import strategies
 from hpc_train.jobs.job import JobSpec, SourcedJob
 from hpc_train.jobs.operations import dtype_of, number_of

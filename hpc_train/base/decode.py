@@ -12,7 +12,7 @@ from msgspec import inspect as kinds
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HpcTrainError, nearest
 from hpc_train.base.registry import names as registered_names
-from hpc_train.base.value import Sourced, Value, decode_unit
+from hpc_train.base.values import Sourced, Value, decode_unit
 from hpc_train.base.yamlfile import join, read
 
 T = TypeVar("T")

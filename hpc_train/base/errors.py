@@ -6,7 +6,14 @@ next command. Bugs are never wrapped in these classes.
 
 from __future__ import annotations
 
+import importlib.util
+import shlex
+import sys
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from hpc_train.base.values import Value
 
 
 class HpcTrainError(Exception):
@@ -163,3 +170,106 @@ def nearest(name: str, known: Iterable[str]) -> str:
     initial = [one for one in spelled if one[:1] == name[:1].lower()]
     matches = matches or difflib.get_close_matches(name.lower(), initial, n=1, cutoff=0.6)
     return f"; did you mean {spelled[matches[0]]!r}?" if matches else ""
+
+
+Severity = Literal["error", "warning", "info"]
+# Of a failure in a log: fatal ended the job, benign did no harm.
+LogSeverity = Literal["fatal", "warning", "info", "benign"]
+
+
+class Finding(Value, frozen=True, kw_only=True):
+    """What every check reports; subclasses add the place and what only their kind has.
+
+    `id` names the rule, signature or section of a report. `message` states what is wrong or its
+    cause, `advice` what to do. An error prevents a job from working or makes it wrong, a warning
+    costs time or hides a failure, an info is for information.
+    """
+
+    id: str = ""
+    severity: Severity | LogSeverity
+    message: str
+    advice: str = ""
+
+
+class LintFinding(Finding, frozen=True, kw_only=True):
+    """A finding in a job script; lines count from 1."""
+
+    severity: Severity
+    line: int
+
+
+def has_errors(findings: Iterable[Finding]) -> bool:
+    """Whether one of the findings is an error."""
+    return any(finding.severity == "error" for finding in findings)
+
+
+# Extra -> names under which its packages are imported; pandas contains numpy.
+EXTRAS = {
+    "report": ("pandas", "scipy", "matplotlib"),
+    "parquet": ("pyarrow", "pandas"),
+    "xlsx": ("openpyxl",),
+    "fast": ("hyperscan",),
+    "torch": ("torch", "sklearn"),
+    "sagemaker": ("boto3",),
+}
+_CONTAINED = {"numpy": "pandas"}
+
+
+def need(what: str, extra: str, instead: str = "", *, only: tuple[str, ...] = ()) -> None:
+    """Check that the packages of an extra, or `only` some, can be found, without importing them.
+
+    Raises:
+        MissingExtraError: one sentence: that `what` needs them, and the command to type.
+    """
+    missing = [name for name in only or EXTRAS[extra] if importlib.util.find_spec(name) is None]
+    if missing:
+        raise _error(what, missing, extra, instead)
+
+
+def is_installed(extra: str) -> bool:
+    """Return whether all packages of an extra can be found."""
+    return all(importlib.util.find_spec(name) is not None for name in EXTRAS[extra])
+
+
+def lacking(failure: ModuleNotFoundError) -> MissingExtraError | None:
+    """Return the error for a failed import of a package of an extra; None for any other module."""
+    top = (failure.name or "").partition(".")[0]
+    package = _CONTAINED.get(top, top)
+    for extra, names in EXTRAS.items():
+        if package in names:
+            return _error("this command", [top], extra, "")
+    return None
+
+
+def _error(what: str, missing: list[str], extra: str, instead: str) -> MissingExtraError:
+    *others, last = missing
+    names = f"{', '.join(others)} and {last}" if others else last
+    them = "them" if others else "it"
+    other = f", or {instead}" if instead else ""
+    return MissingExtraError(
+        f"{what} needs {names}; install {them}: {install_command(extra)}{other}"
+    )
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to the environment of this interpreter."""
+    target = shlex.quote(f"{_source()}[{extra}]")
+    if importlib.util.find_spec("pip") is None:
+        return f"uv pip install --python {shlex.quote(sys.prefix)} {target}"
+    return f"{shlex.quote(sys.executable)} -m pip install {target}"
+
+
+def _source() -> str:
+    """Return what pip installed: a folder or wheel of this machine, else the package's name."""
+    # Only an error needs it.
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        text = distribution("hpctrain").read_text("direct_url.json")
+    except PackageNotFoundError:
+        text = None
+    address = urlsplit(json.loads(text)["url"] if text else "")
+    path = Path(unquote(address.path))
+    return str(path) if address.scheme == "file" and path.exists() else "hpctrain"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 
 Direction = Literal["higher", "lower", ""]
 # How the records of a run become its value.

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 
 # Variables of an outer job that must not reach a new job: ranks, core masks, MPI (man srun).
 _LEAKS = (

@@ -50,7 +50,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "slurm": "hpc_train.slurm.executor:SlurmExecutor",
         "hosts": "hpc_train.hosts.executor:HostsExecutor",
         "pbs": "hpc_train.pbs.executor:PbsExecutor",
-        "sagemaker": "hpc_train.sagemaker.executor:SageMakerExecutor",
+        "sagemaker": "hpc_train.sagemaker.submit_jobs:SageMakerExecutor",
     },
     # Executors by what they give inside a job; separate, because a script needs no executor.
     "batch_systems": {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 
 ASSIGNMENT = re.compile(r"^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=")
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hpc_train.base.decode import load_data
 from hpc_train.base.errors import nearest
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 
 # gpu, gpu:4, gpu:a100:4(S:0-1), gpu:1g.10gb:7, gres/gpu=2, nvme:1600G, craynetwork:4
 _GRES = re.compile(

@@ -37,7 +37,7 @@ def doctor(*, as_json: bool, only_topology: bool) -> int:
     with busy("examining this machine"):
         found = examine()
     if as_json:
-        from hpc_train.base.value import encode_unit
+        from hpc_train.base.values import encode_unit
 
         click.echo(msgspec.json.encode(_json(found), enc_hook=encode_unit))
         return int(found.failed)
@@ -152,7 +152,7 @@ def _torch(hardware: Hardware) -> Iterator[Line]:
 
 def _gpus(hardware: Hardware) -> Iterator[Line]:
     from hpc_train.machine.hardware import gpu_order
-    from hpc_train.plans.node_topology import nearest_nics
+    from hpc_train.plans.binding import nearest_nics
 
     near = {one.gpu: one for one in hardware.topology.gpus}
     for gpu in hardware.gpus:

@@ -242,7 +242,7 @@ def _why(item: Explained) -> str:
 
 def _json(items: Sequence[Explained]) -> bytes:
 
-    from hpc_train.base.value import encode_unit
+    from hpc_train.base.values import encode_unit
 
     names = ("value", "origin", "why", "trap", "source")
     rows = [

@@ -41,7 +41,7 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
     """
     import datetime
 
-    from hpc_train.base.finding import has_errors
+    from hpc_train.base.errors import has_errors
     from hpc_train.machine.check_site import check_site
 
     if live:
@@ -225,7 +225,7 @@ def site() -> None:
 def list_sites(*, as_json: bool) -> None:
     """List the profiles that --site finds."""
 
-    from hpc_train.machine import show_sites as listing
+    from hpc_train.machine import check_site as listing
 
     rows: list[listing.ProfileSummary] = []
     for found in listing.list_sites():
@@ -266,8 +266,8 @@ def show(name: str, *, origin: bool, job: bool, as_json: bool) -> None:
         click.echo(starter_job(name), nl=False)
         return
 
-    from hpc_train.base.value import encode_unit
-    from hpc_train.machine.show_sites import show_profile
+    from hpc_train.base.values import encode_unit
+    from hpc_train.machine.check_site import show_profile
 
     rows, sources, unknown = show_profile(name, defaults=origin)
     if as_json:
@@ -292,8 +292,7 @@ def show(name: str, *, origin: bool, job: bool, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def detect(*, as_json: bool) -> None:
     """Print which profile matches this host, and why; on stderr, the site of other commands."""
-    from hpc_train.sites.default_site import choose_site
-    from hpc_train.sites.detection import detect_site, this_host
+    from hpc_train.sites.detection import choose_site, detect_site, this_host
 
     with busy("examining this machine"):
         found = detect_site(this_host())

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hpc_train.base.errors import LogParseError
-from hpc_train.base.finding import LogSeverity
-from hpc_train.base.value import Value
+from hpc_train.base.errors import LogParseError, LogSeverity
+from hpc_train.base.values import Value
 from hpc_train.diagnosis.diagnosis import (
     Attempt,
     DiagnosedOutcome,
@@ -47,7 +46,7 @@ from hpc_train.logs.log_file import rank_of
 from hpc_train.logs.read_log import Log
 from hpc_train.nccl.read_nccl_lines import Tally
 from hpc_train.nccl.transport import transport_in
-from hpc_train.runs.nccl_transport import Transport
+from hpc_train.runs.conditions import Transport
 
 UNKNOWN = "unknown_failure"
 # Root causes that report how a rank ended, but not what it did: the end of its log shows that.

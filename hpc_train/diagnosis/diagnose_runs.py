@@ -18,20 +18,20 @@ from hpc_train.base.errors import LogParseError, StoreError, UnknownNameError
 from hpc_train.base.files import files_in, is_folder
 from hpc_train.base.node_names import node_number
 from hpc_train.base.plain_text import plain
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.diagnosis.diagnose import diagnose_logs
 from hpc_train.diagnosis.diagnosis import Diagnosis, FirstFailure, JobEnd
 from hpc_train.diagnosis.signatures import Signature, catalogue
 from hpc_train.diagnosis.waits import PATTERN, FlightDump, read_dump
 from hpc_train.foreign.classify_inputs import classify
 from hpc_train.jobs.job import RESUBMIT
-from hpc_train.logs.foreign_logs_by_run import files_of, refuse_empty
+from hpc_train.logs.collect import files_of, refuse_empty
 from hpc_train.logs.log_file import jobs_of, log_files, readable, unreadable_kind
 from hpc_train.nccl.read_nccl_lines import Tally
 from hpc_train.nccl.transport import run_network, transport_in
+from hpc_train.runs.conditions import Transport
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.json_files import default_results, read_cache, to_json, write_cache
-from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_states import runs_below
 from hpc_train.runs.run_table import explained

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from hpc_train.base.decode import load_data
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.diagnosis.diagnosis import FirstFailure
 from hpc_train.diagnosis.signatures import Sighting, is_crash
 from hpc_train.diagnosis.waits import FlightDump, Progress, Wait

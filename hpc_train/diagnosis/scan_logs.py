@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.diagnosis.diagnosis import Evidence
 from hpc_train.diagnosis.root_cause import (
     AGAIN,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.logs.line import Line
 
 HEADER = "Traceback (most recent call last)"

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.files import read_regular
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.diagnosis.diagnosis import Evidence
 from hpc_train.diagnosis.signatures import Explanation, concluded
 from hpc_train.logs.line import Line

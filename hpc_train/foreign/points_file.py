@@ -13,7 +13,7 @@ from msgspec import Meta
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import UNITS
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.base.yamlfile import join, read
 from hpc_train.foreign.header import kind_of
 from hpc_train.jobs.study import Gates, Scalar, Scaling, Warmup

@@ -20,18 +20,20 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, Protocol
 
-from hpc_train.base.errors import LogParseError, nearest
-from hpc_train.base.extras import need
-from hpc_train.base.file_kinds import (
+from hpc_train.base.errors import LogParseError, nearest, need
+from hpc_train.base.files import (
     BINARY,
     COMPRESSED_START,
     DAMAGE,
+    LARGEST,
     START,
     UNPACK,
     binary_kind,
+    is_folder,
+    is_regular,
+    open_stream,
     packed_kind,
 )
-from hpc_train.base.files import LARGEST, is_folder, is_regular, open_stream
 from hpc_train.base.yamlfile import read
 from hpc_train.foreign.header import names_a_result
 from hpc_train.logs.record import plain_name

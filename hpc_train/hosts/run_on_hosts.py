@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.hosts.transport import Answer, StartedHost, StartedHosts, at_once, call
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.run import Failure, JobReport, JobState, JobStatus, RunFolder

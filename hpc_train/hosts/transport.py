@@ -23,7 +23,7 @@ import msgspec
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.files import read_owned
 from hpc_train.base.processes import Exchanged, exchange
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.runs.json_files import write_file
 from hpc_train.runs.run import RunFolder
 

@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import Sourced, Value, Version
+from hpc_train.base.values import Duration, Memory, Sourced, Value, Version
 from hpc_train.base.variable_names_and_secrets import Variable
 from hpc_train.jobs.strategies import (
     CheckpointingName,

@@ -12,7 +12,7 @@ from msgspec import Meta
 from hpc_train.base.errors import SpecError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.regex import TimedPattern, literal_of
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 
 StatedScope = Literal["global", "per_gpu", "per_rank"]
 PLACES = frozenset({"step", "rank"})

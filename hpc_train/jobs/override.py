@@ -8,7 +8,7 @@ from typing import Any
 
 from hpc_train.base.decode import keys_of
 from hpc_train.base.errors import SpecError, nearest
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.base.yamlfile import value_of
 from hpc_train.jobs.job import Container, Elastic, JobLifecycle, JobSpec, Resources, TrainerOptions
 from hpc_train.jobs.study import SIZE_AXES

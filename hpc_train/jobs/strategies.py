@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal, NamedTuple, get_args
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 
 StrategyName = Literal[
     "single",

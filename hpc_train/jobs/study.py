@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.jobs.job import Name, SourcedJob
 from hpc_train.jobs.log_selection import LogPattern
 

@@ -20,18 +20,23 @@ from hpc_train.base.errors import LabError
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import (
     Daemon,
+    ask,
+    build,
     check_alive,
     end,
+    installed,
     is_alive,
     last_output,
     launch,
     members,
     munged_command,
+    must,
+    slurm,
+    slurm_version,
     start_database,
     wait_for,
     write_key,
 )
-from hpc_train.lab.network import ask, build, installed, must, slurm, slurm_version
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
 from hpc_train.lab.settings import (
     CONTROLLER,

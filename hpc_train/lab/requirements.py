@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hpc_train.base.errors import LabError
-from hpc_train.lab.network import ask, installed, must
+from hpc_train.lab.daemons import ask, installed, must
 from hpc_train.lab.settings import SUBNETS, Settings
 from hpc_train.lab.slurm_conf import MARK
 

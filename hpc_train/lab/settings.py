@@ -6,8 +6,7 @@ import re
 from typing import ClassVar
 
 from hpc_train.base.errors import HpcTrainError, LabError
-from hpc_train.base.units import Memory
-from hpc_train.base.value import Value
+from hpc_train.base.values import Memory, Value
 
 DEFAULT_FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
 CONTROLLER = "labctl"

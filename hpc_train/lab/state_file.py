@@ -11,9 +11,8 @@ import msgspec
 
 from hpc_train.base.errors import LabError
 from hpc_train.base.files import write_atomic
-from hpc_train.base.value import Value, decode_unit, encode_unit
-from hpc_train.lab.daemons import NETNS, Daemon, is_alive
-from hpc_train.lab.network import ask, namespace, namespaces, slurm
+from hpc_train.base.values import Value, decode_unit, encode_unit
+from hpc_train.lab.daemons import NETNS, Daemon, ask, is_alive, namespace, namespaces, slurm
 from hpc_train.lab.settings import HOST_LINK, NAME, Settings
 
 RECORD = Path(f"/run/hpctrain-{NAME}.json")

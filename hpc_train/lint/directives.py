@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hpc_train.base.decode import load_data
 from hpc_train.base.shell import Word
 from hpc_train.base.slurm_options import KINDS, Grammar, gres, plugin_options
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.sites.profile import SiteProfile
 
 _FORMS = (

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hpc_train.base.shell import ASSIGNMENT, Command, Word, read_commands
 from hpc_train.base.slurm_options import Grammar
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.lint.directives import Option, read_options
 
 _DECLARING = frozenset(("export", "declare", "typeset", "readonly", "local"))

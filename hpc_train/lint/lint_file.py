@@ -13,10 +13,9 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from hpc_train.base.errors import SpecError
+from hpc_train.base.errors import LintFinding, SpecError
 from hpc_train.base.files import open_stream
-from hpc_train.base.finding import LintFinding
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.base.yamlfile import list_files, nearest_file
 from hpc_train.lint.lint_script import lint_script, repair_script, suppressions
 from hpc_train.lint.rule import NCCL, SLURM, LintContext, LintFabric, LintRule, parse_version
@@ -29,7 +28,7 @@ from hpc_train.runs.run import Script, SlurmEndpoint
 from hpc_train.scripts.explain import at_origin
 from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.default_site import choose_site, load_choice
+from hpc_train.sites.detection import choose_site, load_choice
 from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm import live_cluster
 from hpc_train.slurm.sbatch import answer_of, ask_sbatch

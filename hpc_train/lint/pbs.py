@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.lint.directives import is_template_line, without_blanks
 
 _MARKER = re.compile(r"#PBS(?=[\s-])")

@@ -20,7 +20,7 @@ from hpc_train.base.shell import (
     repeats,
 )
 from hpc_train.base.slurm_options import sbatch_grammar, srun_grammar
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.lint.directives import (
     Directive,
     RequestedResources,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.file_kinds import Unpacker
+from hpc_train.base.files import Unpacker
 
 MARK = "tfevents"
 _LENGTH = struct.Struct("<Q")

@@ -11,10 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from hpc_train.base import file_kinds
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.file_kinds import COMPRESSED_START, DAMAGE, UNPACK, Unpacker, packed_kind
-from hpc_train.base.files import is_folder, open_stream
+from hpc_train.base.files import (
+    COMPRESSED_START,
+    DAMAGE,
+    START,
+    UNPACK,
+    Unpacker,
+    binary_kind,
+    is_folder,
+    open_stream,
+    packed_kind,
+)
 from hpc_train.logs.event_file import EventLines, is_event_file
 from hpc_train.logs.line_dispatch import Stream
 
@@ -175,10 +183,10 @@ def unreadable_kind(path: Path) -> str:
     """Return what a file is that is no log, and what to do; an empty text if it may be one."""
     if not path.is_file():
         return ""
-    start = bytearray(file_kinds.START)
+    start = bytearray(START)
     with open_log(path) as stream:
         size = stream.readinto(memoryview(start)) or 0
-    return file_kinds.binary_kind(bytes(start[:size]))
+    return binary_kind(bytes(start[:size]))
 
 
 def _kind(path: Path, file: IO[bytes]) -> str:

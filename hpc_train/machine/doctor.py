@@ -7,13 +7,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from hpc_train.base.errors import ProbeError
-from hpc_train.base.finding import Finding, Severity, has_errors
-from hpc_train.base.value import Value
+from hpc_train.base.errors import Finding, ProbeError, Severity, has_errors
+from hpc_train.base.values import Value
 from hpc_train.machine.hardware import Hardware, usable
 from hpc_train.machine.read_hardware import this_hardware
 from hpc_train.pbs.live_pbs import LivePbs, read_pbs
-from hpc_train.sagemaker.account_check import AccountCheck, check_account, uses_aws
+from hpc_train.sagemaker.aws_client import AccountCheck, check_account, uses_aws
 from hpc_train.sites.detection import detect_site, is_pbs, this_host
 from hpc_train.sites.load import load_site
 from hpc_train.slurm.live_cluster import Cluster, read_cluster

@@ -12,7 +12,7 @@ import msgspec
 
 from hpc_train.base.data_folders import schema_comment
 from hpc_train.base.registry import BUILT_IN
-from hpc_train.base.units import Duration
+from hpc_train.base.values import Duration
 from hpc_train.machine.hardware import Guess, Hardware, Software, gpu_order, guess
 from hpc_train.machine.probe_job import NodeKind, NodeShape, kinds_of, shape
 from hpc_train.pbs.live_pbs import (
@@ -24,8 +24,8 @@ from hpc_train.pbs.live_pbs import (
     destinations,
     queue_limits,
 )
+from hpc_train.plans.binding import nearest_nics
 from hpc_train.plans.launchers.base import find_launcher
-from hpc_train.plans.node_topology import nearest_nics
 from hpc_train.sites.partition import Arch
 from hpc_train.sites.profile import SCHEMA
 from hpc_train.slurm.live_cluster import Cluster, LiveNode, LivePartition, LiveQos, Mpi

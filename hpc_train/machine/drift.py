@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hpc_train.base.errors import SiteProfileError
-from hpc_train.base.units import Memory
-from hpc_train.base.value import Value
+from hpc_train.base.values import Memory, Value
 from hpc_train.pbs.live_pbs import LivePbs, PbsQueue, queue_limits, read_pbs
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site

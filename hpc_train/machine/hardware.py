@@ -7,8 +7,8 @@ import ipaddress
 import re
 from typing import Literal
 
-from hpc_train.base.value import Value
-from hpc_train.plans.node_topology import NodeTopology, cpu_numbers
+from hpc_train.base.values import Value
+from hpc_train.plans.binding import NodeTopology, cpu_numbers
 from hpc_train.sites.partition import Fabric
 
 Layer = Literal["InfiniBand", "Ethernet", "other"]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from hpc_train.base.errors import HpcTrainError, ProbeError, SpecError
 from hpc_train.base.files import write_atomic
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.hosts.transport import at_once, call
 from hpc_train.machine.draft_profile import (
     GUESSED,

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from hpc_train.base.errors import ProbeError, UnknownNameError
 from hpc_train.base.processes import answer_of, collect, environment, launch
 from hpc_train.base.slurm_options import Gres
-from hpc_train.base.units import Memory
-from hpc_train.base.value import Value
+from hpc_train.base.values import Memory, Value
 from hpc_train.machine.hardware import Hardware
 from hpc_train.machine.probe_script import MARK, probe_script
 from hpc_train.machine.read_hardware import read_hardware

@@ -11,7 +11,7 @@ import msgspec
 
 from hpc_train.base.processes import printable, whole
 from hpc_train.machine.hardware import Gpu, Processor
-from hpc_train.plans.node_topology import (
+from hpc_train.plans.binding import (
     DISTANCES,
     NVLINK,
     XGMI,

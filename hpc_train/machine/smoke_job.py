@@ -13,7 +13,7 @@ import msgspec
 from hpc_train.base.data_folders import user_folder
 from hpc_train.base.errors import HpcTrainError, SiteProfileError
 from hpc_train.base.files import files_in, read_regular
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.nccl.transport import transport_of
 from hpc_train.runs.json_files import cannot_write, write_file
 from hpc_train.runs.run import RunFolder

@@ -8,8 +8,7 @@ import msgspec
 
 from hpc_train.base.data_folders import schema_comment
 from hpc_train.base.errors import HpcTrainError, PlanError
-from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Duration, Memory, Sourced
 from hpc_train.jobs.job import SourcedJob
 from hpc_train.machine.draft_profile import block, known, line, remark
 from hpc_train.plans.build import make_plan

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from typing import Literal, NamedTuple
 
 from hpc_train.base.decode import load_data
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import Block
 

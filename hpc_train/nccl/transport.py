@@ -9,14 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.base.errors import HpcTrainError, LogParseError
+from hpc_train.base.errors import HpcTrainError, LogParseError, Severity
 from hpc_train.base.files import is_folder
-from hpc_train.base.finding import Severity
 from hpc_train.logs.line_dispatch import dispatch
 from hpc_train.logs.log_file import log_files, open_log
 from hpc_train.nccl.read_nccl_lines import Tally, TransportReader
+from hpc_train.runs.conditions import Adapter, Transport, TransportFinding
 from hpc_train.runs.json_files import read_cache, to_json, write_cache
-from hpc_train.runs.nccl_transport import Adapter, Transport, TransportFinding
 from hpc_train.runs.run import Run
 from hpc_train.sites.partition import Fabric, Network
 

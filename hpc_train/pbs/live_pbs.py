@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from hpc_train.base.errors import ProbeError
 from hpc_train.base.processes import Ask, ask, whole
-from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import Value
+from hpc_train.base.values import Duration, Memory, Value
 from hpc_train.pbs.jobs import Attributes, entries
 
 Resources = Mapping[str, str]

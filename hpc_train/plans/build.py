@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import encode_unit
+from hpc_train.base.values import encode_unit
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans import containers, lifecycle, node_and_rank_counts as ranks
 from hpc_train.plans.binding import check_binding, resolve_binding
@@ -35,7 +35,6 @@ from hpc_train.plans.directives import (
     extra_settings,
     resolve_directives,
 )
-from hpc_train.plans.distributed_backend import follows_from_gpus
 from hpc_train.plans.environment import (
     JobEnvironment,
     resolve_environment,
@@ -44,7 +43,8 @@ from hpc_train.plans.environment import (
 )
 from hpc_train.plans.launchers.base import RANK_WRAPPER, each_node, texts
 from hpc_train.plans.missing_keys import check_missing
-from hpc_train.plans.network import network_of
+from hpc_train.plans.network import follows_from_gpus, network_of
+from hpc_train.plans.node_and_rank_counts import memory_warnings, request_settings, type_settings
 from hpc_train.plans.partition_choice import check_limits, choose_partition
 from hpc_train.plans.plan import (
     Binding,
@@ -57,7 +57,6 @@ from hpc_train.plans.plan import (
     Text,
     Token,
 )
-from hpc_train.plans.resource_requests import memory_warnings, request_settings, type_settings
 from hpc_train.plans.storage import with_storage
 from hpc_train.sites.partition import Network, Preemption
 from hpc_train.sites.profile import SourcedSite

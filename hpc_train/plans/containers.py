@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.base.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.jobs.job import Container, Containers, SourcedJob, Topology
 from hpc_train.plans.context import Context, other_launchers

@@ -12,7 +12,7 @@ import msgspec
 
 from hpc_train.base.errors import PlanError, UnknownNameError
 from hpc_train.base.registry import names
-from hpc_train.base.value import Sourced, Value
+from hpc_train.base.values import Sourced, Value
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.launchers.base import Launcher, find_launcher
 from hpc_train.plans.plan import Setting

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import Value, within
+from hpc_train.base.values import Value, within
 from hpc_train.base.variable_names_and_secrets import ENV
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.binding import GpuOrder, gpu_order
 from hpc_train.plans.context import Context, rule
-from hpc_train.plans.distributed_backend import resolve_backend
 from hpc_train.plans.lifecycle import flight_recorder
 from hpc_train.plans.network import (
     ALT_READ,
@@ -22,6 +21,7 @@ from hpc_train.plans.network import (
     NetworkContext,
     network_context,
     network_settings,
+    resolve_backend,
     script_of,
 )
 from hpc_train.plans.plan import EnvChange, JobVar, Secret, Setting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import parts, within
+from hpc_train.base.values import parts, within
 from hpc_train.jobs.job import SourcedJob
 from hpc_train.plans.context import Context, from_job, known, other_launchers, rule
 from hpc_train.plans.directives import refused_option

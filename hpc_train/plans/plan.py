@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.jobs.job import Elastic, JobLifecycle, Topology
 from hpc_train.sites.batch_system import BatchSystem
 from hpc_train.sites.partition import EnvScope, Mode, PluginCheck, Rendezvous, Separator

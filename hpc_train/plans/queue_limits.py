@@ -7,8 +7,7 @@ Limits). An entry is an index into the profile's list, and the partition or the 
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from hpc_train.base.units import Duration
-from hpc_train.base.value import Value
+from hpc_train.base.values import Duration, Value
 from hpc_train.sites.partition import ANY, Partition, Qos, bound_for
 from hpc_train.sites.profile import SiteProfile
 

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import Sourced, Value
+from hpc_train.base.values import Duration, Memory, Sourced, Value
 from hpc_train.jobs.job import JobSpec, Resources, SourcedJob
 from hpc_train.plans.launchers.base import Launcher, find_launcher
 from hpc_train.plans.queue_limits import JobQueue, SizeName, limits_on, queue_named

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hpc_train.base.decode import keys_of
 from hpc_train.base.errors import PlanError, StrategyError
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import SourcedJob, Topology, TrainerOptions
 from hpc_train.jobs.strategies import TrainingRequest, batch_problem, strategy_problem, unprofiled
 

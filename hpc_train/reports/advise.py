@@ -36,18 +36,16 @@ from hpc_train.advice.program import (
 )
 from hpc_train.advice.step_time import batch_of, model_flops_utilisation
 from hpc_train.advice.verdicts import advise
-from hpc_train.base.errors import HpcTrainError, PlanError, SpecError
-from hpc_train.base.extras import need
+from hpc_train.base.errors import HpcTrainError, PlanError, SpecError, need
 from hpc_train.base.processes import python_command, run
-from hpc_train.base.units import Duration
-from hpc_train.base.value import Value
+from hpc_train.base.values import Duration, Value
 from hpc_train.base.yamlfile import nearest_file
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.operations import FLOPS, PARAMETERS
-from hpc_train.jobs.points_of_file import points_of
+from hpc_train.jobs.read_job import points_of
 from hpc_train.reports.report import Column, Report, ReportTable, Shown, table_of
 from hpc_train.reports.words import ABSENT
-from hpc_train.sites.default_site import choose_site, load_choice
+from hpc_train.sites.detection import choose_site, load_choice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,10 +244,10 @@ def _steps(
     # Advice without earlier results needs no pandas.
     need("hpctrain advise with earlier results", "report")
     from hpc_train.reports.report_inputs import report_inputs
+    from hpc_train.scaling.comparison import common_conditions, measured_steps
     from hpc_train.scaling.runs import run_frame
     from hpc_train.scaling.speedup import speedup_frame
     from hpc_train.scaling.split_series import separated
-    from hpc_train.scaling.strategy_comparison import common_conditions, measured_steps
 
     inputs = report_inputs([word], Search(root=results))
     elsewhere = sorted({run.manifest.plan.site for run in inputs.own if run.manifest} - {site})

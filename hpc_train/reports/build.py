@@ -23,9 +23,8 @@ from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.run import JobState, Run
-from hpc_train.scaling.report_options import ReportOptions
+from hpc_train.scaling.report_options import ReportOptions, row_frame
 from hpc_train.scaling.run_flags import IMPLAUSIBLE
-from hpc_train.scaling.run_selection import row_frame
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.version import VERSION
 
@@ -45,16 +44,13 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         ReportError: the runs contradict what the study declares.
     """
     from hpc_train.reports.scaling_report import scaling_report
-    from hpc_train.reports.table_layout import all_columns
-    from hpc_train.reports.tables import with_laws, with_strategies, with_target
-    from hpc_train.scaling.caveats import apart_points, slow_runs
-    from hpc_train.scaling.fastest_series import fastest_frame
-    from hpc_train.scaling.implausible_values import with_implausible
+    from hpc_train.reports.tables import all_columns, with_laws, with_strategies, with_target
+    from hpc_train.scaling.caveats import apart_points, slow_runs, with_implausible
+    from hpc_train.scaling.comparison import fastest_frame, strategy_rows
     from hpc_train.scaling.runs import run_frame
     from hpc_train.scaling.scaling_fits import fits
     from hpc_train.scaling.speedup import speedup_frame
     from hpc_train.scaling.split_series import separated
-    from hpc_train.scaling.strategy_comparison import strategy_rows
 
     study, records = _with_options(inputs.study, options), inputs.records
     runs, notes = separated(run_frame(study, records), study)

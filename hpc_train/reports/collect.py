@@ -1,4 +1,4 @@
-"""Arguments, or a folder of runs -> measurements in packs, and as CSV, JSON Lines or Parquet."""
+"""Measurements as CSV, JSON Lines or Parquet; the runs and records of a folder."""
 
 from __future__ import annotations
 
@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from hpc_train.base.errors import LogParseError, StoreError
-from hpc_train.base.extras import need
+from hpc_train.base.errors import LogParseError, StoreError, need
 from hpc_train.base.files import is_folder, is_regular
 from hpc_train.base.metrics import UNITS
 from hpc_train.foreign.classify_inputs import classify
 from hpc_train.jobs.log_selection import Search, StatedScope
-from hpc_train.logs.collect import apart_warnings, is_apart, logs_of, packs_in, wanted
-from hpc_train.logs.foreign_logs_by_run import foreign_runs, nothing
+from hpc_train.logs.collect import (
+    apart_warnings,
+    foreign_runs,
+    is_apart,
+    logs_of,
+    nothing,
+    packs_in,
+    wanted,
+)
 from hpc_train.logs.formats.pattern import own_patterns
 from hpc_train.logs.log_file import log_files
 from hpc_train.logs.read_log import (
@@ -32,8 +38,7 @@ from hpc_train.logs.read_log import (
     unpressed,
     with_scope,
 )
-from hpc_train.logs.record import Pack, Record, packs_of
-from hpc_train.logs.record_file import csv_rows, json_lines, read_record_file
+from hpc_train.logs.record import Pack, Record, csv_rows, json_lines, packs_of, read_record_file
 from hpc_train.reports.words import counted
 from hpc_train.runs.expected_runs import ExpectedStudy, expected_study, single_jobs, without_copies
 from hpc_train.runs.json_files import read_cache, write_cache, write_file

@@ -204,7 +204,7 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     Raises:
         HpcTrainError: it does not exist, or no run was selected.
     """
-    from hpc_train.scaling.run_selection import selected
+    from hpc_train.scaling.report_options import selected
 
     name, pairs = selection(word)
     whole = _stored(Path(name)) or _read_side(name, search, allow_mixed)
@@ -232,7 +232,7 @@ def selection(word: str) -> tuple[str, dict[str, str]]:
 
 
 def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
-    from hpc_train.scaling.implausible_values import with_implausible
+    from hpc_train.scaling.caveats import with_implausible
     from hpc_train.scaling.runs import run_frame
     from hpc_train.scaling.speedup import speedup_frame
     from hpc_train.scaling.split_series import separated
@@ -259,7 +259,7 @@ def _stored(path: Path) -> Side | None:
     content = read_regular(path)
     if not _REPORT.match(content):
         return None
-    from hpc_train.scaling.run_selection import stored_runs
+    from hpc_train.scaling.report_options import stored_runs
 
     try:
         found = msgspec.json.decode(content, type=dict[str, Any])

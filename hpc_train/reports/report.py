@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.reports.words import ABSENT
 
 # The state of a run with a result.

@@ -15,7 +15,7 @@ import msgspec
 
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import HpcTrainError, LogParseError, ReportError, SpecError, nearest
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.base.yamlfile import read
 from hpc_train.foreign.classify_inputs import classify, one_kind, refuse_same_logs
 from hpc_train.foreign.points_file import Points, in_order, logs_named, read_points, sized
@@ -23,18 +23,15 @@ from hpc_train.foreign.table_file import read_table
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.operations import PEAK
 from hpc_train.jobs.study import Warmup
-from hpc_train.logs.collect import apart_warnings, packs_in, wanted
-from hpc_train.logs.foreign_logs_by_run import foreign_runs, nothing
+from hpc_train.logs.collect import apart_warnings, foreign_runs, nothing, packs_in, wanted
 from hpc_train.logs.log_file import log_files, rank_of
 from hpc_train.logs.pattern_suggestions import suggested_for
 from hpc_train.logs.read_log import GUESSING, ParseStats
-from hpc_train.logs.record import RESULTS, Record
-from hpc_train.logs.record_file import read_record_file
+from hpc_train.logs.record import RESULTS, Record, read_record_file
 from hpc_train.nccl.transport import run_transport, site_network, transport_notes
 from hpc_train.reports.collect import study_runs
-from hpc_train.runs.conditions import conditions_of
+from hpc_train.runs.conditions import Transport, conditions_of
 from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
-from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.run import JobState, Manifest, Run
 from hpc_train.runs.run_folders import homes, is_run, run_folders
 from hpc_train.sites.load import load_site

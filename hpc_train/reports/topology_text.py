@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from hpc_train.plans.node_topology import NodeTopology, meaning, nearest_nics
+from hpc_train.plans.binding import NodeTopology, meaning, nearest_nics
 from hpc_train.reports.words import counted
 
 WIDTH = 80

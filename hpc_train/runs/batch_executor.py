@@ -17,7 +17,7 @@ import msgspec
 
 from hpc_train.base.errors import HpcTrainError, SubmitError
 from hpc_train.base.files import owner
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.runs.executor import Executor, ExecutorOptions
 from hpc_train.runs.json_files import mark, status_of, write_submission
 from hpc_train.runs.run import JobReport, JobState, RunFolder, RunName, SlurmEndpoint, Submission

@@ -1,4 +1,4 @@
-"""The conditions of a run: provenance, what must match within a series, settings that differ."""
+"""The conditions of a run: provenance, what must match within a series, the transport of NCCL."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from hpc_train.base.errors import Finding, Severity
 from hpc_train.base.processes import run
-from hpc_train.base.value import encode_unit
+from hpc_train.base.values import Value, encode_unit
 from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form, secret_set
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.nodes import recorded_nodes
 from hpc_train.runs.run import PROFILE, PROFILE_DIGEST, Manifest, Run
 from hpc_train.sites.batch_system import find_batch_system
@@ -351,3 +351,56 @@ def _shown(name: str, values: Sequence[str]) -> str:
         v if len(v) <= _LONGEST_VALUE else f"{v[: _LONGEST_VALUE - 1]}…" for v in values[:_SHOWN]
     ]
     return " / ".join(shown) + (" / …" if len(values) > _SHOWN else "") or "--"
+
+
+class Adapter(Value, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """A host adapter that NCCL listed: `mlx5_0:1`, its link layer (`IB`, `RoCE`)."""
+
+    name: str
+    link_layer: str
+
+
+class TransportFinding(Finding, frozen=True, kw_only=True):
+    """A slow transport, or one not as in the site profile; `evidence` are places, `file:line`."""
+
+    severity: Severity
+    evidence: tuple[str, ...] = ()
+
+
+class Transport(Value, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """Summary of the NCCL, RCCL and plug-in lines of a run's logs.
+
+    `channels` counts channels by kind (`NET/IB/GDRDMA`, `P2P/CUMEM`, `SHM`), `between_nodes` those
+    whose ends are on different nodes. `using_network` counts the ranks that chose each network,
+    used or not. `nodes` and `ranks` are those of the largest communicator; None if no line states
+    them. `verdict` is short: `IB+GDR`, `sockets`, `NVLink`; it is empty if no line states the
+    transport. `nvlink`: a line says that GPUs of a node reach one another by NVLink, with `rccl` by
+    xGMI. `first` gives the first line of each kind of fact. Files of earlier versions have further
+    fields, which are ignored.
+    """
+
+    verdict: str = ""
+    findings: tuple[TransportFinding, ...] = ()
+    nccl_version: tuple[str, ...] = ()
+    ranks: int | None = None
+    nodes: int | None = None
+    hosts: tuple[str, ...] = ()
+    using_network: dict[str, int] = {}
+    channels: dict[str, int] = {}
+    between_nodes: dict[str, int] = {}
+    nvlink: bool = False
+    rccl: bool = False
+    adapters: tuple[Adapter, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    plugin_missing: bool = False
+    ofi_version: str = ""
+    provider: str = ""
+    without_gdr: tuple[str, ...] = ()
+    gdr_only_received: bool = False
+    environment: dict[str, str] = {}
+    first: dict[str, str] = {}
+
+    def places(self, *kinds: str) -> tuple[str, ...]:
+        """Return the first line of each of these kinds of fact, if there is one."""
+        return tuple(self.first[kind] for kind in kinds if kind in self.first)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from hpc_train.base.errors import SubmitError
 from hpc_train.base.processes import exchange
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.run import JobReport, RunFolder, Script, SlurmEndpoint, Submission
 from hpc_train.sites.profile import Limits, SourcedSite

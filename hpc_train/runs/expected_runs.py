@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpc_train.base.errors import StoreError
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.jobs.job import Topology
 from hpc_train.jobs.study import Gates, RefusedPoint, Scaling, Warmup
 from hpc_train.runs.nodes import nodes_of

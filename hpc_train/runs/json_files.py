@@ -23,7 +23,7 @@ from hpc_train.base.files import (
     read_regular,
     write_atomic,
 )
-from hpc_train.base.value import decode_unit, encode_unit
+from hpc_train.base.values import decode_unit, encode_unit
 from hpc_train.runs.run import MANIFEST_SCHEMA, JobState, JobStatus, RunFolder, Submission
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import msgspec
 
 from hpc_train.base.files import files_in, open_regular
 from hpc_train.base.node_names import host_name, node_names
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.jobs.job import RESUBMIT
 from hpc_train.runs.run import Run
 

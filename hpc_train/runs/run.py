@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.jobs.job import RESUBMIT, JobSpec, Topology
 from hpc_train.jobs.study import RefusedPoint, StudySpec
 from hpc_train.plans.plan import LaunchPlan

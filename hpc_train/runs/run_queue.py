@@ -23,7 +23,7 @@ from hpc_train.base.errors import HpcTrainError, SubmitError
 from hpc_train.base.files import lock, open_lock, open_regular, read_regular
 from hpc_train.base.processes import clean_environment, ended, start
 from hpc_train.base.registry import resolve
-from hpc_train.base.value import Value, decode_unit
+from hpc_train.base.values import Value, decode_unit
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.json_files import cannot_write, write_submission

@@ -17,7 +17,7 @@ from hpc_train.base.decode import load_data
 from hpc_train.base.errors import StoreError
 from hpc_train.base.files import is_own, is_there, read_regular
 from hpc_train.base.registry import load
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.jobs.job import RESUBMIT
 from hpc_train.runs.executor import Executor
 from hpc_train.runs.expected_runs import missing_runs

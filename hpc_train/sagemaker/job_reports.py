@@ -22,7 +22,7 @@ from hpc_train.base.files import (
     read_regular,
     write_atomic,
 )
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.runs.json_files import exclusive, to_json, write_file
 from hpc_train.runs.run import JobReport, JobState, JobStatus, RunFolder, Submission
 from hpc_train.sagemaker.aws_client import client, code_of

@@ -1,16 +1,34 @@
-"""Two run tables -> one row per point of either: ratio of the second to the first, and verdict."""
+"""Ratios with verdicts: of two run tables, of series at each size, of strategies."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import isnan
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from hpc_train.advice.advice import MeasuredStep
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS
+from hpc_train.jobs.operations import PARAMETERS, number_of
+from hpc_train.jobs.strategies import (
+    GPT_SHAPES,
+    MESHES,
+    SCHEDULES,
+    STRATEGIES,
+    TrainingRequest,
+    TrainingSize,
+    idle_share,
+    sent_bytes,
+    state_bytes,
+    strategy_problem,
+)
+from hpc_train.jobs.study import ALONE
+from hpc_train.runs.expected_runs import ExpectedStudy
+from hpc_train.runs.run import JobState
 from hpc_train.scaling.confidence_intervals import (
     ROUNDING,
     IntervalArrays,
@@ -21,15 +39,24 @@ from hpc_train.scaling.confidence_intervals import (
     step_down,
     welch,
 )
-from hpc_train.scaling.group_reductions import NAN, Floats, Mask, moments, numbers, over
-from hpc_train.scaling.points import not_ok
-from hpc_train.scaling.report_options import CONFIDENCE
+from hpc_train.scaling.points import KEY, grouped, not_ok, rates_by, sizes_of
+from hpc_train.scaling.record_arrays import (
+    NAN,
+    Floats,
+    Ints,
+    Mask,
+    codes,
+    moments,
+    numbers,
+    of_metric,
+    over,
+)
+from hpc_train.scaling.report_options import CONFIDENCE, MUST_MATCH
 from hpc_train.scaling.runs import OK
+from hpc_train.scaling.split_series import comparable_series, with_several
 
 SIDES = ("a", "b")
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
-# Fields without which a ratio of speeds has no meaning; other conditions may be compared.
-MUST_MATCH = ("model", "data", "dataset", "global_batch", "parser", "counted", "sequence_length")
 BETTER, WORSE = "B better", "B worse"
 ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
 COLUMNS = (
@@ -241,3 +268,336 @@ def _decided(row: Mapping[Any, Any], effect: float | None) -> tuple[str, str]:
     if low > 1 + ROUNDING:
         return BETTER, ""
     return WORSE if high < 1 - ROUNDING else "no difference seen at this n", ""
+
+
+# Largest difference of the losses, as a fraction of that of `single`: the sums of a strategy have
+# another order, which shows in the last digits of the precision.
+TOLERANCE = {"fp64": 1e-10, "fp32": 1e-4, "bf16": 1e-2, "fp16": 1e-2}
+_MEASURED = ("state_memory", "sent_bytes", "exposed_communication")
+_SAME = ("model", "data", "precision", "optimizer")
+_MEDIANS = ("step_time_s", "samples_per_second", "loss", "mfu", "memory_gib", *_MEASURED)
+_GIB = 2**30
+
+Row = dict[str, Any]
+
+
+def strategy_rows(runs: pd.DataFrame, records: pd.DataFrame) -> list[Row]:
+    """Return the rows, by size and speed; empty without two strategies that have a result.
+
+    Times in s, memory in GiB (of the states the mean, else the peak of the largest rank), traffic
+    in bytes of a rank and step, `idle` as a share. `expected_...` are from formulas.
+    """
+    trained = np.array(
+        [own.get("strategy") in STRATEGIES for own in runs["conditions"]], dtype=bool
+    )
+    done = runs[trained & (runs["state"] == JobState.COMPLETED.value)]
+    if done.empty:
+        return []
+    measured = {name: _means(records, name) for name in _MEASURED}
+    groups: dict[tuple[str, int], list[Row]] = {}
+    for run in done[done["ranks"].notna()].to_dict("records"):
+        own = {name: values.get(run["run_id"]) for name, values in measured.items()}
+        mfu = run["mfu"] if pd.notna(run["mfu"]) else run["mfu_computed"]
+        row = {**run, **own, **run["conditions"], "mfu": mfu}
+        groups.setdefault((run["series"], int(run["ranks"])), []).append(row)
+    rows = [_row(group) for group in groups.values()]
+    if len({row["strategy"] for row in rows}) < 2:
+        return []
+    for row in rows:
+        row |= _compared(row, rows)
+    return sorted(rows, key=lambda row: (row["ranks"], -(row["samples_per_second"] or 0)))
+
+
+def _means(records: pd.DataFrame, metric: str) -> Mapping[str, float]:
+    """Return the mean of a metric over the ranks of each run."""
+    means = of_metric(records, metric).groupby("run", observed=True)["value"].mean()
+    return {str(run): float(value) for run, value in means.items()}
+
+
+def _row(group: Sequence[Row]) -> Row:
+    first = group[0]
+    row = {"strategy": first["strategy"], "series": first["series"], "n": len(group)}
+    row |= {name: first.get(name) for name in ("mesh", "schedule", *_SAME)}
+    row |= {"ranks": int(first["ranks"]), "global_batch": _known(first["global_batch"])}
+    for name in _MEDIANS:
+        values = [value for run in group if (value := _known(run[name])) is not None]
+        row[name] = median(values) if values else None
+    return row | _expected(first)
+
+
+def _known(value: Any) -> float | None:
+    return float(value) if pd.notna(value) else None
+
+
+def _expected(run: Row) -> Row:
+    """Return memory, traffic and bubble by the formulas, None where the run does not say enough."""
+    names = ("expected_state_memory", "expected_sent_bytes", "idle")
+    request, size = _request(run), _size(run)
+    if request is None or size is None:
+        return dict.fromkeys(names)
+    memory = state_bytes(request, size) / _GIB
+    return dict(zip(names, (memory, sent_bytes(request, size), idle_share(request)), strict=True))
+
+
+def _request(run: Row) -> TrainingRequest | None:
+    mesh = str(run.get("mesh") or "").split(",")
+    schedule, parts = run.get("schedule"), number_of(run.get("microbatches"))
+    named = run["strategy"] in MESHES and len(mesh) == 2 and all(map(str.isdecimal, mesh))
+    request = TrainingRequest(
+        strategy=run["strategy"],
+        model=run["model"] if run.get("model") in GPT_SHAPES else "cnn",
+        world_size=int(run["ranks"]),
+        mesh=(int(mesh[0]), int(mesh[1])) if named else (),
+        schedule=schedule if schedule in SCHEDULES else "1F1B",
+        accumulate=int(parts) if parts else None,
+    )
+    return None if strategy_problem(request) else request
+
+
+def _size(run: Row) -> TrainingSize | None:
+    parameters, batch = number_of(run.get(PARAMETERS)), _known(run["global_batch"])
+    if not parameters or not batch or run.get("optimizer") not in ("sgd", "adamw"):
+        return None
+    backend = "gloo" if run.get("device") == "cpu" else "nccl"
+    return TrainingSize(
+        parameters=int(parameters),
+        optimizer=run["optimizer"],
+        batch=int(batch),
+        backend=backend,
+        gathered=2 if run.get("precision") in ("bf16", "fp16") else 4,
+    )
+
+
+def _compared(row: Row, rows: Sequence[Row]) -> Row:
+    """Return speedup, efficiency and loss difference to `single`, or why there is no speedup."""
+    found: Row = {"speedup": None, "efficiency": None, "loss_difference": None, "reason": ""}
+    same = ("global_batch", *_SAME)
+    single = next(
+        (o for o in rows if o["strategy"] == "single" and all(o[k] == row[k] for k in same)), None
+    )
+    if single is None:
+        return {**found, "reason": "no run of single with the same work"}
+    if row["loss"] is None or single["loss"] is None:
+        return {**found, "reason": "the loss is not known"}
+    difference = abs(row["loss"] - single["loss"]) / (abs(single["loss"]) or 1.0)
+    found["loss_difference"] = difference
+    limit = TOLERANCE.get(row["precision"] or "", TOLERANCE["fp32"])
+    if not difference <= limit:
+        reason = f"its loss differs from that of single by {difference:.1e}, more than {limit:g}"
+        return {**found, "reason": reason}
+    if not row["samples_per_second"] or not single["samples_per_second"]:
+        return {**found, "reason": "the throughput is not known"}
+    speedup = row["samples_per_second"] / single["samples_per_second"]
+    return {**found, "speedup": speedup, "efficiency": speedup / row["ranks"]}
+
+
+_OTHER_WORDS = {
+    "fsdp2": "fsdp", "zero3": "fsdp", "fullshard": "fsdp", "hybridshard": "hsdp",
+    "dataparallel": "dp", "distributeddataparallel": "ddp", "distributedoptimizer": "zero1",
+}  # fmt: skip
+
+
+def measured_steps(runs: pd.DataFrame, points: pd.DataFrame, source: str) -> list[MeasuredStep]:
+    """Return one step for each point that has a step time or a rate, and whose ranks are known.
+
+    The strategy is a condition of its runs or a column; without one it is `single` or `ddp`. One
+    that advice does not know is kept: no other is compared with it.
+    """
+    strategies = _strategies(runs)
+    return [
+        step
+        for row in points.to_dict("records")
+        for step in _step(row, strategies.get(str(row["series"])), source)
+    ]
+
+
+def common_conditions(runs: pd.DataFrame, names: Collection[str]) -> dict[str, str]:
+    """Return those of these conditions that all runs state, and state alike."""
+    stated = [own for own in runs["conditions"] if isinstance(own, Mapping)]
+    found = {name: {str(own.get(name)) for own in stated} for name in names}
+    every = len(stated) == len(runs)
+    return {
+        name: values.pop()
+        for name, values in found.items()
+        if every and len(values) == 1 and "None" not in values
+    }
+
+
+def _strategies(runs: pd.DataFrame) -> dict[str, str]:
+    """Return the strategy of each series whose runs have one and the same, in our words."""
+    found: dict[str, set[str]] = {}
+    for run in runs.to_dict("records"):
+        own: Any = run["conditions"] if isinstance(run["conditions"], dict) else {}
+        stated = own.get("strategy") or run.get("axis.strategy")
+        word = "" if stated is None or pd.isna(stated) else str(stated).strip().lower()
+        found.setdefault(str(run["series"]), set()).add(word)
+    return {
+        series: _OTHER_WORDS.get(name := next(iter(names)).replace("-", "").replace("_", ""), name)
+        for series, names in found.items()
+        if len(names) == 1 and names != {""}
+    }
+
+
+def _step(row: Mapping[Any, Any], strategy: str | None, source: str) -> Iterator[MeasuredStep]:
+    ranks, batch = _number(row["ranks"]), _number(row["global_batch"])
+    seconds, rate = _number(row["step_time_s"]), _number(row["samples_per_second"])
+    if seconds is None and rate and batch:
+        seconds = batch / rate
+    nodes = _number(row.get("nodes"))
+    if ranks is None or not seconds:
+        return
+    yield MeasuredStep(
+        seconds=seconds,
+        ranks=int(ranks),
+        batch=batch,
+        strategy="single" if ranks == 1 else strategy or "ddp",
+        source=f"{_named(source, str(row['series']))}: {_counted(int(ranks), 'rank')}, "
+        f"{_counted(int(row['n_ok']), 'run')}",
+        peak_memory_gib=_number(row.get("memory_gib")),
+        data_share=_number(row.get("data_share")),
+        nodes=None if nodes is None else int(nodes),
+        guessed=strategy is None and ranks > 1,
+    )
+
+
+def _named(source: str, series: str) -> str:
+    return source if series == ALONE else f"{source}, {series}"
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+_SIZES = KEY[1:]
+FASTER, UNDECIDED = "faster", "no difference seen at this n"
+NO_RESULT, NO_OTHER = "no result", "no other series at this size"
+_FASTEST = (
+    *_SIZES, "group", "basis", "fastest", "value", "n", "series", "other_value", "other_n",
+    "not_ok", "ratio", "ratio_low", "ratio_high", "level", "comparisons", "verdict",
+)  # fmt: skip
+
+
+class _Pairs(NamedTuple):
+    """The fastest point of each size, and one other; the same if there is no other."""
+
+    fastest: Ints
+    other: Ints
+
+
+def fastest_frame(
+    runs: pd.DataFrame, points: pd.DataFrame, study: ExpectedStudy, confidence: float = CONFIDENCE
+) -> pd.DataFrame:
+    """Return a row for each size and each series that is compared there with the fastest one.
+
+    `points` are the rows that `speedup_frame` makes of `runs`. Series are compared if they did the
+    same work (`comparable_series`); `group` is the number of their class, and a class of one series
+    has no row. ratio = X(fastest)/X(other) of geometric means over runs (for times T(other)/
+    T(fastest)), with Welch's interval on logarithms, or Student's of the differences where the
+    runs of both form pairs (`differences`).
+
+    The fastest series is known only from the data, so that every pair of series with an interval
+    counts as one of the `comparisons` of Holm's step-down (`step_down`; for all pairs: Y. Hochberg
+    and A. C. Tamhane, Multiple Comparison Procedures, Wiley 1987); `level` is that of the interval.
+    `verdict` is `faster` if `ratio_low` is above 1. Times that were cut to whole seconds are each
+    up to 1 s longer, and the interval allows for that.
+    """
+    groups = grouped(runs)
+    columns = {name: points[name].tolist() for name in ("basis", "regime")}
+    group = comparable_series(groups, study, columns)
+    logs = np.log(rates_by(groups, columns["basis"], points["work"].to_numpy(dtype=np.float64)))
+    own = moments(logs, groups.point, groups.size)
+    size = _same_size(points, group, with_several(groups, group, own.mean))
+    pairs = _pairs(size, own.mean)
+    # By class, then the smallest size first.
+    keys = (*reversed(sizes_of(points)), group)
+    order = np.lexsort([key[pairs.fastest] for key in keys])
+    pairs = _Pairs(*(side[order] for side in pairs))
+    several = _comparisons(pairs, own.number)
+    fastest = np.full(groups.size, -1, dtype=np.int64)
+    fastest[pairs.other] = pairs.fastest
+    within = differences(logs, groups.point, block_codes(groups.runs), fastest).inverse()
+    value = [float(points[BASIS_COLUMNS[columns["basis"][at]]].iloc[at]) for at in pairs.fastest]
+    cut = points["whole_seconds"].to_numpy(dtype=bool)[pairs.fastest]
+    # The time of the fastest series may have been cut by almost a second.
+    longest = np.where(cut, 1 + 1 / np.array(value), 1.0)
+
+    def limits(level: Floats) -> IntervalArrays:
+        apart = welch(own.of(pairs.fastest), own.of(pairs.other), level)
+        ratio, low, high = within.of(pairs.other).instead_of(apart, level)
+        return IntervalArrays(ratio, low / longest, high)
+
+    found = step_down(limits, len(cut), several, confidence)
+    rows = _rows(points.assign(group=group), pairs, own.number, found)
+    table: pd.DataFrame = pd.DataFrame(rows, columns=pd.Index(_FASTEST))
+    table["comparisons"] = several
+    return table
+
+
+def _same_size(points: pd.DataFrame, group: Ints, several: Mask) -> Ints:
+    """Number the sizes of each class with several series; -1 for others and for unknown sizes.
+
+    A point with another global batch has a size of its own.
+    """
+    known = points[["nodes", "ranks", "gpus"]].notna().any(axis=1).to_numpy(dtype=bool)
+    place = codes([pd.Series(group), *(points[name] for name in _SIZES)])
+    batch = points["global_batch"].astype("float64")
+    # A batch that is not recorded is the usual one of its size.
+    usual = batch.fillna(batch.groupby(place).transform("first"))
+    return np.where(several & known, codes([pd.Series(place), usual]), -1)
+
+
+def _pairs(size: Ints, speed: Floats) -> _Pairs:
+    """Pair the fastest point of each size with each other point, the faster ones first."""
+    slowest_last = -np.where(np.isnan(speed), -np.inf, speed)
+    order = np.lexsort((slowest_last, size))
+    order = order[size[order] >= 0]
+    _, first, count = np.unique(size[order], return_index=True, return_counts=True)
+    fastest = np.repeat(order[first], count)
+    # A point that is alone is paired with itself.
+    keep = (fastest != order) | (np.repeat(count, count) == 1)
+    keep &= ~np.isnan(speed[fastest])
+    return _Pairs(fastest[keep], order[keep])
+
+
+def _comparisons(pairs: _Pairs, number: Floats) -> int:
+    """Return the number of pairs of series that both have an interval, at all sizes."""
+    apart = pairs.fastest != pairs.other
+    repeated = np.bincount(
+        pairs.fastest[apart], number[pairs.other[apart]] > 1, minlength=len(number)
+    )
+    repeated[np.unique(pairs.fastest)] += number[np.unique(pairs.fastest)] > 1
+    return int((repeated * (repeated - 1) // 2).sum())
+
+
+def _rows(
+    points: pd.DataFrame, pairs: _Pairs, number: Floats, found: tuple[IntervalArrays, Floats]
+) -> Iterator[dict[str, Any]]:
+    used = [*_SIZES, "group", "basis", "series", "not_ok"]
+    values = [name for name in dict.fromkeys(BASIS_COLUMNS.values()) if name in points]
+    each = points[[*used, *values]].to_dict("records")
+    for fastest, other, *limits in zip(
+        pairs.fastest.tolist(), pairs.other.tolist(), *found[0], found[1], strict=True
+    ):
+        one, two = each[fastest], each[other]
+        column = BASIS_COLUMNS[one["basis"]]
+        row = {name: one[name] for name in (*_SIZES, "group", "basis")}
+        row |= {"fastest": one["series"], "value": float(one[column]), "n": int(number[fastest])}
+        if one is two:
+            yield row | {"series": None, "verdict": NO_OTHER}
+            continue
+        row |= {"series": two["series"], "other_value": float(two[column])}
+        row |= {"other_n": int(number[other]), "not_ok": two["not_ok"]}
+        row |= dict(zip(("ratio", "ratio_low", "ratio_high", "level"), limits, strict=True))
+        yield row | {"verdict": _verdict(limits[1], row)}
+
+
+def _verdict(low: float, row: dict[str, Any]) -> str:
+    if not row["other_n"]:
+        return NO_RESULT
+    if np.isnan(low):
+        return ONE_RUN if min(row["n"], row["other_n"]) == 1 else NO_SPREAD
+    return FASTER if low > 1 + ROUNDING else UNDECIDED

@@ -8,16 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.scaling.group_reductions import (
-    LEAST,
-    NAN,
-    Floats,
-    Ints,
-    Mask,
-    Moments,
-    known,
-    moments,
-)
+from hpc_train.scaling.record_arrays import LEAST, NAN, Floats, Ints, Mask, Moments, known, moments
 from hpc_train.scaling.report_options import CONFIDENCE
 
 # Relative spread below which repeated values are the same number, up to the rounding of their mean.

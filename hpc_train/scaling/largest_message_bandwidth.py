@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 
 # What a benchmark of a network states, the most important first.
 BANDWIDTHS = ("busbw", "algbw", "latency")

@@ -21,8 +21,14 @@ from hpc_train.base.metrics import METRICS
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.group_reductions import NAN, Floats, first_known, positive, usable
-from hpc_train.scaling.record_arrays import record_arrays
+from hpc_train.scaling.record_arrays import (
+    NAN,
+    Floats,
+    first_known,
+    positive,
+    record_arrays,
+    usable,
+)
 
 GLOBAL, PER_RANK, PER_GPU = "global", "per_rank", "per_gpu"
 # Metrics whose aggregation depends on their scope, and their valid scopes.

@@ -11,7 +11,7 @@ import pandas as pd
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.scaling.confidence_intervals import IntervalArrays, harmonic_means, means
-from hpc_train.scaling.group_reductions import (
+from hpc_train.scaling.record_arrays import (
     NAN,
     Floats,
     Ints,

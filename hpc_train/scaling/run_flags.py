@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.base.metrics import RATE_RECORDS
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.jobs.study import Warmup
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy, state_sizes
-from hpc_train.scaling.group_reductions import Floats
 from hpc_train.scaling.measurements import LEAST_STEPS, PER_GPU, PER_RANK, whole_run
+from hpc_train.scaling.record_arrays import Floats
 
 
 class FlagCode(str, Enum):

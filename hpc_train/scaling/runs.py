@@ -17,15 +17,6 @@ from hpc_train.jobs.study import axis_name, series_label, size_of
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedRun, ExpectedStudy
 from hpc_train.runs.run import JobState
-from hpc_train.scaling.group_reductions import (
-    NAN,
-    Floats,
-    bounded,
-    first_known,
-    known,
-    positive,
-    usable,
-)
 from hpc_train.scaling.measurements import (
     GLOBAL,
     QUANTILES,
@@ -40,7 +31,17 @@ from hpc_train.scaling.measurements import (
     step_totals,
     whole_run,
 )
-from hpc_train.scaling.record_arrays import rate_questions, record_arrays
+from hpc_train.scaling.record_arrays import (
+    NAN,
+    Floats,
+    bounded,
+    first_known,
+    known,
+    positive,
+    rate_questions,
+    record_arrays,
+    usable,
+)
 from hpc_train.scaling.run_flags import (
     LOSS_LOST,
     Flag,

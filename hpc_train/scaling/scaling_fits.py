@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.base.errors import ReportError
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.scaling.confidence_intervals import f_above, students_t
-from hpc_train.scaling.group_reductions import Floats, numbers
+from hpc_train.scaling.record_arrays import Floats, numbers
 from hpc_train.scaling.report_options import CONFIDENCE
 
 Law = Literal["amdahl", "gustafson", "usl"]

@@ -11,7 +11,6 @@ import pandas as pd
 
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.baselines import baselines, halves, refused
 from hpc_train.scaling.caveats import in_one_session
 from hpc_train.scaling.confidence_intervals import (
     Differences,
@@ -23,7 +22,6 @@ from hpc_train.scaling.confidence_intervals import (
     noise_limit,
     welch,
 )
-from hpc_train.scaling.group_reductions import NAN, Floats, Ints, Mask, Moments, bounded, moments
 from hpc_train.scaling.points import (
     KEY,
     Grouped,
@@ -34,9 +32,10 @@ from hpc_train.scaling.points import (
     point_columns,
     rates_by,
 )
+from hpc_train.scaling.record_arrays import NAN, Floats, Ints, Mask, Moments, bounded, moments
 from hpc_train.scaling.report_options import CONFIDENCE
 from hpc_train.scaling.run_flags import Flag, FlagCode
-from hpc_train.scaling.scaling_regime import regimes, work_units
+from hpc_train.scaling.split_series import baselines, halves, refused, regimes, work_units
 
 COUNTS = (
     *KEY[1:], "cpus_per_task", "n_ok", "n_submitted",

@@ -17,12 +17,11 @@ from hpc_train.base.errors import PlanError, SpecError, StrategyError
 from hpc_train.base.files import is_regular, read_regular
 from hpc_train.base.registry import BUILT_IN, resolve
 from hpc_train.base.shell import read_commands
-from hpc_train.base.value import Sourced, Value, encode_unit
+from hpc_train.base.values import Sourced, Value, encode_unit
 from hpc_train.base.variable_names_and_secrets import looks_secret
 from hpc_train.jobs.job import JobSpec, SourcedJob
 from hpc_train.jobs.override import Override, option_override, parse_setting
-from hpc_train.jobs.points_of_file import points_of
-from hpc_train.jobs.read_job import check_variables, readings
+from hpc_train.jobs.read_job import check_variables, points_of, readings
 from hpc_train.jobs.study import Point, RefusedPoint, Study
 from hpc_train.plans.build import make_plan, plan_digest
 from hpc_train.plans.launchers.base import launcher_called
@@ -31,7 +30,7 @@ from hpc_train.plans.shared_allocation import allocate
 from hpc_train.runs.run import RunName, Script
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system
-from hpc_train.sites.default_site import (
+from hpc_train.sites.detection import (
     ONE_NODE,
     SEVERAL_NODES,
     SiteChoice,

@@ -21,7 +21,7 @@ from jinja2.utils import missing
 from hpc_train.base.data_folders import template_folder
 from hpc_train.base.errors import RenderError, nearest
 from hpc_train.base.slurm_options import DIRECTIVE_VALUE
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.plans.plan import (
     Allocation,
     FirstOf,

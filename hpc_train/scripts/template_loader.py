@@ -23,7 +23,7 @@ from jinja2.runtime import Context
 
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import RenderError, nearest
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.runs.run import TemplateFile
 
 PACKAGE = "package:"

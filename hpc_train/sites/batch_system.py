@@ -7,7 +7,7 @@ import msgspec
 
 from hpc_train.base.errors import UnknownNameError
 from hpc_train.base.registry import load
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 
 # What some schedulers do with a job and others do not: the keys of `BatchSystem.instead`.
 ABILITIES = {
@@ -236,7 +236,7 @@ PBS = BatchSystem(
     template="pbs.sh.j2",
     prefix="#PBS -",
     letters=True,
-    directives="hpc_train.plans.pbs_directives:of_pbs",
+    directives="hpc_train.plans.directives:of_pbs",
     submit="qsub",
     starter=f"{_STARTERS}:by_tmrsh",
     starters=(

@@ -15,7 +15,7 @@ from hpc_train.base.errors import SiteProfileError, nearest
 from hpc_train.base.regex import whole_match
 from hpc_train.base.registry import BUILT_IN, names, resolve
 from hpc_train.base.slurm_options import directive_problem, sbatch_grammar
-from hpc_train.base.value import Sourced, Value, parts, within
+from hpc_train.base.values import Sourced, Value, parts, within
 from hpc_train.base.variable_names_and_secrets import (
     KEPT,
     is_reserved,

@@ -5,8 +5,16 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import NodeBounds, Value, Version, VersionBounds, doc, within
+from hpc_train.base.values import (
+    Duration,
+    Memory,
+    NodeBounds,
+    Value,
+    Version,
+    VersionBounds,
+    doc,
+    within,
+)
 from hpc_train.base.variable_names_and_secrets import Variable
 from hpc_train.jobs.job import Count, Gpus, LauncherName, Module, Nodes, OneWord
 

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import Sourced, Value, Version, doc
+from hpc_train.base.values import Duration, Memory, Sourced, Value, Version, doc
 from hpc_train.jobs.job import (
     Containers,
     Count,

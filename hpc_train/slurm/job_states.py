@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from hpc_train.base.decode import load_data
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.runs.batch_executor import MARK, MarkedJobs
 from hpc_train.runs.run import JobReport, JobState, SlurmEndpoint
 from hpc_train.runs.run_states import job_state

@@ -10,8 +10,7 @@ from typing import Literal
 from hpc_train.base.errors import ProbeError
 from hpc_train.base.processes import Answer, Ask, ask, whole
 from hpc_train.base.slurm_options import Gres, Refusal, gres
-from hpc_train.base.units import LARGEST_MIB, Duration, Memory
-from hpc_train.base.value import Value
+from hpc_train.base.values import LARGEST_MIB, Duration, Memory, Value
 
 Fields = Mapping[str, str]
 

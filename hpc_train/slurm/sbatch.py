@@ -1,4 +1,4 @@
-"""Calls of sbatch: job arrays, a submission, a test."""
+"""Calls of sbatch: job arrays, a submission, a test; submitit's executor with a rendered script."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpc_train.base.errors import PlanError, SpecError
 from hpc_train.base.processes import python_command
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.jobs.collectives import COLLECTIVES, message_of, message_sizes, parse_size
 from hpc_train.jobs.override import Override, option_override
 from hpc_train.jobs.strategies import STRATEGIES

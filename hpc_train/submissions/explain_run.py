@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hpc_train.base.errors import HpcTrainError, StoreError
 from hpc_train.base.files import sha256_of
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.nodes import nodes_of
 from hpc_train.runs.run import PROFILE, PROFILE_DIGEST, Manifest, RunFolder

@@ -15,7 +15,7 @@ import msgspec
 from hpc_train.base.data_folders import template_path
 from hpc_train.base.errors import SpecError, StoreError
 from hpc_train.base.files import is_own, owner, read_regular
-from hpc_train.base.value import Value, encode_unit
+from hpc_train.base.values import Value, encode_unit
 from hpc_train.diagnosis.diagnose_runs import explain
 from hpc_train.jobs.override import key_paths, parse_setting
 from hpc_train.jobs.read_job import build_job
@@ -51,10 +51,10 @@ from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import SiteProfile
 from hpc_train.sites.search import find_profile
-from hpc_train.submissions.submission_checks import check_start
 from hpc_train.submissions.submit import (
     Entry,
     Submitted,
+    check_start,
     options_of,
     profile_facts,
     ready_options,

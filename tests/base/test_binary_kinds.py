@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpc_train.base.file_kinds import BINARY, binary_kind
+from hpc_train.base.files import BINARY, binary_kind
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.advice.advice import BYTES, TIME, Range, Units, hours_of, quantity_text, range_text
-from hpc_train.base.units import slurm_memory, slurm_seconds
+from hpc_train.base.values import slurm_memory, slurm_seconds
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from hpc_train.base.units import Duration, Memory
+from hpc_train.base.values import Duration, Memory
 
 
 @pytest.mark.parametrize(

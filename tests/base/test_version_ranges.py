@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from hpc_train.base.value import NodeBounds, Version, VersionBounds, parts, within
+from hpc_train.base.values import NodeBounds, Version, VersionBounds, parts, within
 
 NUMBERS = st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpc_train.scaling.confidence_intervals import welch
-from hpc_train.scaling.group_reductions import Floats, Ints, Moments
+from hpc_train.scaling.record_arrays import Floats, Ints, Moments
 
 STUDIES, SIZES, NOISE, LEVEL, SEED = 3000, 4, 0.02, 0.95, 20261125
 KINDS = (

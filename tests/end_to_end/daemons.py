@@ -11,8 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hpc_train.lab import state_file
-from hpc_train.lab.daemons import is_alive, members
-from hpc_train.lab.network import namespace
+from hpc_train.lab.daemons import is_alive, members, namespace
 from hpc_train.lab.settings import CONTROLLER
 from hpc_train.lab.state_file import Lab
 from tests.submissions.waiting import wait_for

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import Sourced, Value
+from hpc_train.base.values import Duration, Memory, Sourced, Value
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.sample_jobs import QueueSlot, known_launcher, qualities, queue_slots, sample
 from hpc_train.sites.partition import ANY, Partition

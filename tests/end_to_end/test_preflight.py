@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hpc_train.lab.network import namespace
+from hpc_train.lab.daemons import namespace
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.slurm]

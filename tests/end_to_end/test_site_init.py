@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.units import Duration
-from hpc_train.lab.network import namespace
+from hpc_train.base.values import Duration
+from hpc_train.lab.daemons import namespace
 from hpc_train.sites.load import load_site
 from tests.conftest import Slurm
 from tests.end_to_end.user import User

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.lab.twins.slurm_conf import queues
 from hpc_train.lab.twins.start_and_stop import Twin, read, stop

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import SpecError
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.base.yamlfile import read
 from hpc_train.jobs.job import JobSpec
 from hpc_train.jobs.override import Override
-from hpc_train.jobs.points_of_file import build_study
-from hpc_train.jobs.read_job import build_job
+from hpc_train.jobs.read_job import build_job, build_study
 from hpc_train.jobs.study import Study
 
 

@@ -12,7 +12,7 @@ import yaml
 from hpc_train.base.data_folders import FileKind, profile_folder, schema_file
 from hpc_train.base.errors import SpecError
 from hpc_train.jobs.override import Override, parse_setting
-from hpc_train.jobs.points_of_file import points_of
+from hpc_train.jobs.read_job import points_of
 from tests.jobs.read_files import load_job
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -19,7 +19,7 @@ from hpc_train.logs.formats.mlperf import Mlperf
 from hpc_train.logs.line_dispatch import dispatch
 from hpc_train.logs.log_file import open_log
 from hpc_train.reports.report_inputs import report_inputs
-from hpc_train.runs.nccl_transport import Transport
+from hpc_train.runs.conditions import Transport
 from hpc_train.scaling.runs import run_frame
 
 NOWHERE = Path("/nowhere")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.lab.network import slurm_version
+from hpc_train.lab.daemons import slurm_version
 from hpc_train.lint.directives import value_forms
 from hpc_train.lint.lint_script import lint_script
 from tests.lab.conftest import Slurm

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import HpcTrainError, LabError
-from hpc_train.base.units import Memory
+from hpc_train.base.values import Memory
 from hpc_train.lab.lab import profile_text
 from hpc_train.lab.requirements import overlap
 from hpc_train.lab.settings import Settings, check, differences, memory

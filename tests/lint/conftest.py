@@ -11,7 +11,7 @@ import pytest
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import SiteProfileError
 from hpc_train.base.slurm_options import Refusal
-from hpc_train.base.value import Version
+from hpc_train.base.values import Version
 from hpc_train.lint.rule import LintContext
 from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm.live_cluster import SlurmAnswer

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hpc_train.base.errors import SpecError, UnknownNameError
-from hpc_train.base.value import Version
+from hpc_train.base.values import Version
 from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
 from hpc_train.lint.rule import NCCL, LintContext, parse_version
-from hpc_train.lint.rules.variable_names import nccl_variables
+from hpc_train.lint.rules.environment import nccl_variables
 from hpc_train.sites.profile import SiteProfile
 from tests.cases import cases
 from tests.lint.conftest import SITE, site

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from hpc_train.base.shell import depends, read_blocks, read_commands, repeats
-from hpc_train.base.value import Version
+from hpc_train.base.values import Version
 from hpc_train.lint.directives import split_directive
 from hpc_train.lint.lint_script import lint_script, repair_script
 from hpc_train.lint.rule import LintContext

@@ -8,7 +8,7 @@ from pathlib import Path
 from hpc_train.logs.line_dispatch import dispatch
 from hpc_train.nccl.read_nccl_lines import Tally, TransportReader
 from hpc_train.nccl.transport import facts, transport_of
-from hpc_train.runs.nccl_transport import Transport
+from hpc_train.runs.conditions import Transport
 
 LOGS = Path(__file__).parents[1] / "log_files" / "nccl"
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.logs.collect import collect
+from hpc_train.logs.collect import collect, foreign_runs
 from hpc_train.logs.event_file import EventLines, scalars
-from hpc_train.logs.foreign_logs_by_run import foreign_runs
 from hpc_train.logs.read_log import ParseStats
 from hpc_train.logs.record import Record
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hpc_train.nccl.transport import verdict
-from hpc_train.runs.nccl_transport import Adapter, Transport
+from hpc_train.runs.conditions import Adapter, Transport
 from hpc_train.sites.partition import Network
 
 

@@ -14,8 +14,7 @@ from hypothesis import given, settings, strategies as st
 from hpc_train.logs.formats.base import Hit
 from hpc_train.logs.line import Line
 from hpc_train.logs.read_log import Packer
-from hpc_train.logs.record import Record, packs_of
-from hpc_train.logs.record_file import csv_rows, is_record_file
+from hpc_train.logs.record import Record, csv_rows, is_record_file, packs_of
 from hpc_train.reports.collect import records_text
 
 WORDS = st.text('a," \n\r;é0%s', max_size=5)

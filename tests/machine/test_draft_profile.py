@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.units import Duration, Memory
+from hpc_train.base.values import Duration, Memory
 from hpc_train.jobs.override import Override
 from hpc_train.machine.draft_profile import draft_slurm
 from hpc_train.machine.probe_job import kinds, shape

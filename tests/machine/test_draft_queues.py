@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from hpc_train.base.slurm_options import Gres
-from hpc_train.base.units import Duration, Memory
+from hpc_train.base.values import Duration, Memory
 from hpc_train.machine.draft_profile import partition_lines, qos_lines
 from hpc_train.slurm.live_cluster import (
     Association,

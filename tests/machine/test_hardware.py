@@ -7,7 +7,7 @@ import pytest
 from hpc_train.machine.hardware import Link, gpu_order, guess
 from hpc_train.machine.read_hardware import disks, links, read_hardware
 from hpc_train.machine.read_topology import nvidia_topology, rocm_gpus, rocm_topology
-from hpc_train.plans.node_topology import nearest_nics
+from hpc_train.plans.binding import nearest_nics
 from tests.machine.machines import fixture, output
 
 

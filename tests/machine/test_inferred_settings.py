@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hpc_train.machine.hardware import Gpu, Hardware, Link, Port, gpu_order, guess, usable
-from hpc_train.plans.node_topology import GpuPlace, NodeTopology, NumaNode, nearest_nics
+from hpc_train.plans.binding import GpuPlace, NodeTopology, NumaNode, nearest_nics
 
 
 def link(name: str, **fields: Any) -> Link:

@@ -6,7 +6,7 @@ import pytest
 
 from hpc_train.base.errors import ProbeError
 from hpc_train.base.slurm_options import Gres
-from hpc_train.base.units import Duration, Memory
+from hpc_train.base.values import Duration, Memory
 from hpc_train.machine.probe_job import kinds
 from hpc_train.slurm.live_cluster import mpi_plugins, read_cluster, settings
 from tests.machine.machines import Slurm, fixture

@@ -15,7 +15,7 @@ import pytest
 
 from hpc_train.machine.read_hardware import read_hardware
 from hpc_train.machine.read_topology import nvidia_topology, rocm_topology
-from hpc_train.plans.node_topology import NodeTopology, nearest_nics
+from hpc_train.plans.binding import NodeTopology, nearest_nics
 from tests.machine.machines import fixture, output
 
 NODE = "/sys/devices/system/node/node{}/cpulist:{}\n"

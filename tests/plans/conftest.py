@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import SiteProfileError, SpecError
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan

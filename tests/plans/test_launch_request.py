@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hpc_train.base.errors import PlanError, UnknownNameError
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.sites.profile import SiteProfile

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hpc_train.base.errors import PlanError, SpecError
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hpc_train.base.data_folders import profile_folder
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context

@@ -12,8 +12,7 @@ import pytest
 from hpc_train.base.data_folders import profile_folder
 from hpc_train.base.errors import PlanError
 from hpc_train.base.registry import BUILT_IN
-from hpc_train.base.units import Duration
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Duration, Sourced
 from hpc_train.jobs.job import Elastic, SourcedJob
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import find_launcher

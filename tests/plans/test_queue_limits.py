@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from hpc_train.base.errors import HpcTrainError, PlanError
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.jobs.override import parse_setting
 from hpc_train.plans.build import make_plan

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import Sourced, encode_unit
+from hpc_train.base.values import Sourced, encode_unit
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun

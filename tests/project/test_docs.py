@@ -15,8 +15,7 @@ import pytest
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.yamlfile import Document
 from hpc_train.diagnosis.signatures import read_own
-from hpc_train.jobs.points_of_file import build_study
-from hpc_train.jobs.read_job import build_job, is_study
+from hpc_train.jobs.read_job import build_job, build_study, is_study
 from hpc_train.logs.formats.formats import compiled, read_formats
 from hpc_train.machine.check_site import check_site
 from hpc_train.scripts.prepare import Request, prepare

@@ -14,12 +14,11 @@ from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variable
 from hpc_train.diagnosis.root_cause import marks
 from hpc_train.diagnosis.signatures import conclusions, is_crash, packaged
 from hpc_train.lint.directives import value_forms
-from hpc_train.lint.rules.variable_names import nccl_variables, slurm_variables
+from hpc_train.lint.rules.environment import nccl_variables, slurm_variables
 from hpc_train.logs.formats.formats import read_formats
 from hpc_train.logs.record import headings
 from hpc_train.nccl.read_nccl_lines import nccl_lines
-from hpc_train.plans.explanations import explanations
-from hpc_train.plans.slurm_versions import slurm_versions
+from hpc_train.plans.explanations import explanations, slurm_versions
 from hpc_train.runs import run_states
 from hpc_train.slurm.job_states import sentence
 

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from hpc_train.base.slurm_options import Grammar, sbatch_grammar, srun_grammar
-from hpc_train.plans.slurm_versions import (
+from hpc_train.plans.explanations import (
     Fact,
     OptionRange,
     missing_option,

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hpc_train.scaling.group_reductions import Floats
+from hpc_train.scaling.record_arrays import Floats
 from tests.bench import bench_coverage
 from tests.project.shown_commands import ROOT
 from tests.scaling.arrays import welch

@@ -15,7 +15,7 @@ from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.words import plain_rows
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
-from hpc_train.scaling.fastest_series import fastest_frame
+from hpc_train.scaling.comparison import fastest_frame
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 

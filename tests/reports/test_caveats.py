@@ -10,7 +10,7 @@ from hpc_train.logs.record import Record
 from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.implausible_values import with_implausible
+from hpc_train.scaling.caveats import with_implausible
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.reports.finished import finished

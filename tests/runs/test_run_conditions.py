@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hpc_train.runs.conditions import conditions_of, cut, steady_command
-from hpc_train.runs.nccl_transport import Transport
+from hpc_train.runs.conditions import Transport, conditions_of, cut, steady_command
 from tests.submissions.runs_of import run
 
 

@@ -11,8 +11,8 @@ from hpc_train.base.errors import SiteProfileError, SubmitError
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.run import JobState, RunFolder, Submission
 from hpc_train.sagemaker import aws_client
-from hpc_train.sagemaker.account_check import check_account, check_owner, uses_aws
-from hpc_train.sagemaker.executor import SageMakerExecutor
+from hpc_train.sagemaker.aws_client import check_account, check_owner, uses_aws
+from hpc_train.sagemaker.submit_jobs import SageMakerExecutor
 from tests.sagemaker.jobs import site
 from tests.servers.sagemaker import serving
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hpc_train.scaling import confidence_intervals as intervals
-from hpc_train.scaling.group_reductions import Floats, Moments
+from hpc_train.scaling.record_arrays import Floats, Moments
 
 
 def welch(a: Floats, b: Floats, confidence: float) -> intervals.IntervalArrays:

@@ -9,7 +9,7 @@ import msgspec
 import pandas as pd
 
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.fastest_series import fastest_frame
+from hpc_train.scaling.comparison import fastest_frame
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.studies import expected, rate, study

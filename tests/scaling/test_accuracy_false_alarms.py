@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.confidence_intervals import corrected, noise_limit
-from hpc_train.scaling.group_reductions import Moments
+from hpc_train.scaling.record_arrays import Moments
 from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame

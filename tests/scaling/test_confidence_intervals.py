@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from hpc_train.scaling.confidence_intervals import harmonic_means, means, ratio_interval
-from hpc_train.scaling.group_reductions import Moments
+from hpc_train.scaling.record_arrays import Moments
 
 samples = st.lists(st.floats(1, 100), min_size=2, max_size=8).filter(
     lambda values: max(values) > min(values) * (1 + 1e-9)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from hpc_train.scaling.group_reductions import Floats
+from hpc_train.scaling.record_arrays import Floats
 from hpc_train.scaling.scaling_fits import fieller_limits
 from tests.scaling.arrays import welch
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hpc_train.scaling.comparison import _comparisons, _pairs, fastest_frame
 from hpc_train.scaling.confidence_intervals import ratio_interval, welch
-from hpc_train.scaling.fastest_series import _comparisons, _pairs, fastest_frame
-from hpc_train.scaling.group_reductions import Moments
+from hpc_train.scaling.record_arrays import Moments
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.strategies import NOISE, SLOW_AND_FAST, tables

@@ -17,7 +17,7 @@ from hpc_train.scaling.confidence_intervals import (
     ratio_interval,
     welch,
 )
-from hpc_train.scaling.group_reductions import LEAST, MOST, moments
+from hpc_train.scaling.record_arrays import LEAST, MOST, moments
 from hpc_train.scaling.speedup import karp_flatt
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from hpc_train.scaling.group_reductions import numbers
+from hpc_train.scaling.record_arrays import numbers
 from hpc_train.scaling.scaling_fits import Fit, aicc, fits, lack_of_fit, noise_of, solve
 from tests.scaling import true_laws
 

@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 
 from hpc_train.scaling import confidence_intervals as of
 from hpc_train.scaling.scaling_fits import Law, basis, solve
-from hpc_train.submissions.submission_checks import WIDTHS, expected_width
+from hpc_train.submissions.submit import WIDTHS, expected_width
 from tests.scaling.resolution import resolution
 
 LAWS: st.SearchStrategy[Law] = st.sampled_from(["amdahl", "gustafson", "usl"])

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.scaling.confidence_intervals import harmonic_means, ratio_interval
-from hpc_train.scaling.group_reductions import Moments
+from hpc_train.scaling.record_arrays import Moments
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.studies import expected, rate, record, study

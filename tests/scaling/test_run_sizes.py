@@ -7,7 +7,7 @@ import pytest
 from hpc_train.base.errors import ReportError
 from hpc_train.jobs.study import Scaling
 from hpc_train.scaling.runs import run_frame
-from hpc_train.scaling.scaling_regime import regimes
+from hpc_train.scaling.split_series import regimes
 from tests.scaling.studies import expected, foreign, rate, study
 
 NAN = float("nan")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpc_train.base.errors import ReportError
 from hpc_train.scaling.confidence_intervals import welch
-from hpc_train.scaling.group_reductions import moments
+from hpc_train.scaling.record_arrays import moments
 from hpc_train.scaling.scaling_fits import Fit, Law, fits
 from tests.scaling import true_laws
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from hpc_train.logs.record import Record
+from hpc_train.scaling.comparison import strategy_rows
 from hpc_train.scaling.record_arrays import record_arrays
-from hpc_train.scaling.strategy_comparison import strategy_rows
 
 WORK = {"model": "gpt-tiny", "data": "synthetic", "precision": "fp32", "device": "cpu"}
 

@@ -15,8 +15,7 @@ import pytest
 
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import SpecError
-from hpc_train.base.units import Duration, Memory
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Duration, Memory, Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan

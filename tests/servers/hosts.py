@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpc_train.base.processes import start
-from hpc_train.lab.daemons import NETNS, end, members
-from hpc_train.lab.network import ask, must, search_path
+from hpc_train.lab.daemons import NETNS, ask, end, members, must, search_path
 from tests.servers.networks import NetworkHost, join, remove
 from tests.submissions.waiting import wait_for
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_train.lab.daemons import NETNS, end, members
-from hpc_train.lab.network import ask, must
+from hpc_train.lab.daemons import NETNS, ask, end, members, must
 
 
 class NetworkHost(NamedTuple):

@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from hpc_train.base.data_folders import template_path
-from hpc_train.base.value import Value, decode_unit
+from hpc_train.base.values import Value, decode_unit
 from hpc_train.jobs.job import JobSpec
 from hpc_train.jobs.read_job import build_job
 from hpc_train.plans.build import make_plan

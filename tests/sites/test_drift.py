@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hpc_train.base.slurm_options import Gres
-from hpc_train.base.units import Duration, Memory
+from hpc_train.base.values import Duration, Memory
 from hpc_train.machine.drift import compare
 from hpc_train.sites.load import load_site
 from hpc_train.slurm.live_cluster import Bounds, Cluster, LiveNode, LivePartition, LiveQos, Mpi

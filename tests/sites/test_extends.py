@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.base import data_folders as assets
 from hpc_train.base.errors import SiteProfileError
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.sites.load import load_site
 from hpc_train.sites.merge import source_of
 from hpc_train.sites.profile import SiteProfile

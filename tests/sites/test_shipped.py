@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from hpc_train.base.data_folders import profile_folder
-from hpc_train.base.value import Sourced, encode_unit
+from hpc_train.base.values import Sourced, encode_unit
 from hpc_train.sites.load import load_site
 from hpc_train.sites.merge import Part, find, lineage, source_of, unknown_covers
 from hpc_train.sites.profile import SiteProfile

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.sites.load import load_site
 from hpc_train.sites.merge import source_of, unknown_covers
 from hpc_train.sites.profile import SiteProfile

@@ -11,8 +11,7 @@ from hpc_train.base.errors import SpecError
 from hpc_train.jobs.override import Override
 from hpc_train.runs.run import JobState
 from hpc_train.scripts.prepare import Prepared, Request, prepare
-from hpc_train.submissions.submission_checks import check_secrets
-from hpc_train.submissions.submit import submit
+from hpc_train.submissions.submit import check_secrets, submit
 from tests.submissions.waiting import finished
 
 VALUE = "hf_9d3b-very-secret"

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from hpc_train.base.errors import PlanError, SpecError
 from hpc_train.scripts.prepare import Prepared, Request, prepare, request_of
-from hpc_train.submissions.submission_checks import check_checkpoint_folders
-from hpc_train.submissions.submit import dry_run, study_manifest, submit
+from hpc_train.submissions.submit import check_checkpoint_folders, dry_run, study_manifest, submit
 
 STUDY = """
 name: compared

@@ -22,8 +22,8 @@ from hpc_train.reports.gates import verdicts_of
 from hpc_train.reports.report import Fact
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.reports.write_report import check_format, default_options, write_report
+from hpc_train.runs.conditions import Adapter, Transport
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.runs.nccl_transport import Adapter, Transport
 from hpc_train.runs.run import Run
 from hpc_train.scaling.record_arrays import record_arrays
 from hpc_train.scaling.report_options import ReportOptions

@@ -6,7 +6,7 @@ import pytest
 
 from hpc_train.jobs.override import parse_setting
 from hpc_train.scripts.prepare import Request, prepare
-from hpc_train.submissions.submission_checks import preview
+from hpc_train.submissions.submit import preview
 
 
 def said(axes: str, *settings: str) -> list[str]:

@@ -14,7 +14,7 @@ from hpc_train.runs.json_files import read_json, write_submission
 from hpc_train.runs.run import JobState, Manifest, RunFolder, Submission
 from hpc_train.runs.run_states import runs_below
 from hpc_train.sagemaker import aws_client
-from hpc_train.sagemaker.executor import SageMakerExecutor
+from hpc_train.sagemaker.submit_jobs import SageMakerExecutor
 from hpc_train.scripts.prepare import Request, prepare
 from hpc_train.submissions.retry import retry
 from hpc_train.submissions.submit import no_output, submit

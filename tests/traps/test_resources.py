@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.units import Memory
+from hpc_train.base.values import Memory
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.runs.run import SlurmEndpoint
 from hpc_train.slurm.slurm_commands import environment_changes, notices

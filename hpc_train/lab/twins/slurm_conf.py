@@ -10,9 +10,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 
 from hpc_train.base.errors import LabError
-from hpc_train.base.units import LARGEST_MIB
-from hpc_train.base.value import Value
-from hpc_train.lab.network import ask
+from hpc_train.base.values import LARGEST_MIB, Value
+from hpc_train.lab.daemons import ask
 from hpc_train.sites.partition import ANY, Partition, Qos
 from hpc_train.sites.profile import SiteProfile
 

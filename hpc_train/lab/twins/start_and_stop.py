@@ -14,19 +14,20 @@ import msgspec
 
 from hpc_train.base.errors import LabError
 from hpc_train.base.files import write_atomic
-from hpc_train.base.units import Duration
-from hpc_train.base.value import Value
+from hpc_train.base.values import Duration, Value
 from hpc_train.lab.daemons import (
     Daemon,
+    ask,
     end,
     is_alive,
     munged_command,
+    must,
+    slurm,
     start_daemon,
     start_database,
     wait_for,
     write_key,
 )
-from hpc_train.lab.network import ask, must, slurm
 from hpc_train.lab.requirements import check_root, check_twin_programs
 from hpc_train.lab.slurm_conf import slurmdbd_conf
 from hpc_train.lab.twins.slurm_conf import (

@@ -23,12 +23,11 @@ from hpc_train.lint.rules import (
     slurm_answer,
     srun,
     torchrun,
-    variable_names,
 )
 
 _MODULES = (
     header, directives, resources, srun, torchrun, rendezvous, exit_and_requeue,
-    environment, variable_names, nccl_network, mpi, site, slurm_answer, pbs,
+    environment, nccl_network, mpi, site, slurm_answer, pbs,
 )  # fmt: skip
 
 

@@ -7,9 +7,9 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 
-from hpc_train.base.finding import Severity
+from hpc_train.base.errors import Severity
 from hpc_train.base.slurm_options import Grammar, sbatch_grammar
-from hpc_train.base.units import slurm_seconds
+from hpc_train.base.values import slurm_seconds
 from hpc_train.lint.directives import (
     Option,
     ValueForm,
@@ -21,7 +21,7 @@ from hpc_train.lint.directives import (
     with_plugins,
 )
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
-from hpc_train.plans.slurm_versions import missing_option, unavailable_value
+from hpc_train.plans.explanations import missing_option, unavailable_value
 from hpc_train.sites.profile import SiteProfile
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.base.value import older
+from hpc_train.base.values import older
 from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.lint.rules.environment import nccl_variables
 from hpc_train.lint.rules.site import queue_of
-from hpc_train.lint.rules.variable_names import nccl_variables
 from hpc_train.lint.script import JobScript
 
 _GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.base.slurm_options import gres
-from hpc_train.base.value import older
+from hpc_train.base.values import older
 from hpc_train.lint.directives import RequestedResources
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule

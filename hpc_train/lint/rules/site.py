@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any
 
-from hpc_train.base.errors import nearest
-from hpc_train.base.finding import Severity
+from hpc_train.base.errors import Severity, nearest
 from hpc_train.base.regex import whole_match
-from hpc_train.base.units import slurm_memory, slurm_seconds
+from hpc_train.base.values import slurm_memory, slurm_seconds
 from hpc_train.lint.directives import MARKER, Option, RequestedResources, is_placeholder
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.pbs import PbsRequest

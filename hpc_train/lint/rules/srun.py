@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from hpc_train.base.shell import Command, Word
 from hpc_train.base.slurm_options import gres, srun_grammar
-from hpc_train.base.units import slurm_seconds
+from hpc_train.base.values import slurm_seconds
 from hpc_train.lint.directives import Option, gpu_count, is_unknown, srun_value_forms, with_plugins
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
@@ -21,7 +21,7 @@ from hpc_train.lint.script import (
     tasks_of,
     workers_of,
 )
-from hpc_train.plans.slurm_versions import slurm_versions
+from hpc_train.plans.explanations import slurm_versions
 
 _WITH_ARGUMENTS = ("bash", "sh", "torchrun", "accelerate", "deepspeed", "python", "python3")
 

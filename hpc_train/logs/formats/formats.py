@@ -21,7 +21,7 @@ from hpc_train.base.errors import HpcTrainError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.regex import TimedPattern
 from hpc_train.base.registry import BUILT_IN, load, resolve
-from hpc_train.base.value import Sourced, Value
+from hpc_train.base.values import Sourced, Value
 from hpc_train.base.yamlfile import read
 from hpc_train.logs.formats.base import (
     OF_LINE,

@@ -8,7 +8,7 @@ launch` is torchrun's agent with other options.
 
 from __future__ import annotations
 
-from hpc_train.base.value import parts, within
+from hpc_train.base.values import parts, within
 from hpc_train.jobs.job import Elastic
 from hpc_train.plans.launchers.base import (
     Launcher,

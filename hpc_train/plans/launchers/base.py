@@ -11,7 +11,7 @@ import msgspec
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.registry import BUILT_IN, load, resolve
-from hpc_train.base.value import Value
+from hpc_train.base.values import Value
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.plan import FirstOf, JobVar, Joined, Launch, LaunchRequest, Text, Token

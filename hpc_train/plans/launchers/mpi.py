@@ -15,7 +15,7 @@ own pbsdsh is not used: it ends with 0 although one of its processes failed.
 from __future__ import annotations
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.value import at_least
+from hpc_train.base.values import at_least
 from hpc_train.base.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.launchers.base import Launcher, texts, wrapped

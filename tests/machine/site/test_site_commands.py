@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.machine.check_site import ProfileCheck, check_site
-from hpc_train.machine.show_sites import ProfileSummary, list_sites, show_site, unknown_keys
+from hpc_train.machine.check_site import (
+    ProfileCheck,
+    ProfileSummary,
+    check_site,
+    list_sites,
+    show_site,
+    unknown_keys,
+)
 from hpc_train.sites.detection import Host, detect_site, this_host
 from hpc_train.sites.load import load_site
 from hpc_train.sites.merge import source_of

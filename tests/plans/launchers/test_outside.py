@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import PlanError, SpecError
-from hpc_train.base.value import Sourced
+from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.lint.lint_file import make_linter
 from hpc_train.lint.lint_script import lint_script

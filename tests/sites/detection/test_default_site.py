@@ -9,8 +9,16 @@ import pytest
 
 from hpc_train.base.errors import HpcTrainError, SiteProfileError
 from hpc_train.sites import detection
-from hpc_train.sites.default_site import choose_site, default_site, load_choice
-from hpc_train.sites.detection import Found, Match, Scheduler, detect_site, this_host
+from hpc_train.sites.detection import (
+    Found,
+    Match,
+    Scheduler,
+    choose_site,
+    default_site,
+    detect_site,
+    load_choice,
+    this_host,
+)
 
 SLURM = Scheduler(kind="Slurm", cluster="alpha", evidence="ClusterName in /etc/slurm/slurm.conf")
 PROFILE = """\
