@@ -44,7 +44,8 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         ReportError: the runs contradict what the study declares.
     """
     from hpc_train.reports.scaling_report import scaling_report
-    from hpc_train.reports.tables import all_columns, with_laws, with_strategies, with_target
+    from hpc_train.reports.table_layout import all_columns
+    from hpc_train.reports.tables import with_laws, with_strategies, with_target
     from hpc_train.scaling.caveats import apart_points, slow_runs, with_implausible
     from hpc_train.scaling.comparison import fastest_frame, strategy_rows
     from hpc_train.scaling.runs import run_frame

@@ -14,15 +14,15 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 337,
-    "lines of modules": 73_720,
-    "modules with a single importer": 56,
-    "per cent of lines that are imports": 6.7,
-    "imports inside functions": 273,
-    "value classes": 439,
-    "lines of tests": 63_246,
-    "test files": 447,
-    "words of docs": 40_391,
+    "modules": 298,
+    "lines of modules": 70_713,
+    "modules with a single importer": 53,
+    "per cent of lines that are imports": 6.5,
+    "imports inside functions": 259,
+    "value classes": 421,
+    "lines of tests": 61_375,
+    "test files": 437,
+    "words of docs": 40_242,
     "lines of templates": 993,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}

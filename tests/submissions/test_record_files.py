@@ -99,13 +99,6 @@ def test_a_damaged_line_is_named(tmp_path: Path, text: str, said: str) -> None:
     assert f"{path}{said}" in caught.value.message
 
 
-def test_a_metric_of_another_name_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "kept.jsonl"
-    path.write_text(lines({"metric": "sample_per_second"}))
-    notes = " ".join(read(path).study.notes)
-    assert "'sample_per_second' is not known; did you mean 'samples_per_second'?" in notes
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [

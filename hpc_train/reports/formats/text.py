@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.report import CAVEATS, NOT_KNOWN, Fact, Report, ReportTable
-from hpc_train.reports.tables import Layout, laid_out, places
+from hpc_train.reports.table_layout import Layout, laid_out, places
 from hpc_train.reports.words import first_of, grouped, one_line
 from hpc_train.scaling.run_flags import FlagCode
 

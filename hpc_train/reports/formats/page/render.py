@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from hpc_train.base.metrics import RUN_METRICS, Metric, in_text_order
 from hpc_train.reports.formats.text import values_of
 from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Figure, Report, ReportTable
-from hpc_train.reports.tables import tied
+from hpc_train.reports.table_layout import tied
 from hpc_train.reports.words import (
     ABSENT,
     LEVEL,
