@@ -85,6 +85,19 @@ class Side(NamedTuple):
     points: Sequence[Row] = ()
 
 
+class _StoredRow(msgspec.Struct):
+    """What a point and a run of a stored report have in common; checked only."""
+
+    series: str
+    nodes: float | None = None
+    gpus_per_node: float | None = None
+    tasks_per_node: float | None = None
+    ranks: float | None = None
+    gpus: float | None = None
+    repetition: float | None = None
+    flags: tuple[str, ...] = ()
+
+
 class _StoredReport(msgspec.Struct):
     """The rows and the runs of a stored report."""
 
@@ -268,6 +281,7 @@ def _stored(path: Path) -> Side | None:
         if "differences" in found:
             raise ReportError(f"{path}: a comparison cannot be compared; use a report or a study")
         stored = msgspec.convert(found, _StoredReport)
+        msgspec.convert([*stored.rows, *stored.runs], list[_StoredRow])
     except msgspec.DecodeError as failure:
         raise ReportError(
             f"{path}: a report that is cut or damaged: {failure}",

@@ -64,6 +64,11 @@ def test_a_report_is_a_reference_and_junit_is_written_when_the_check_fails(
     (tmp_path / "cut.json").write_bytes((tmp_path / "old.json").read_bytes()[:500])
     cut = hpctrain("report", new, "--check", "--against", "cut.json")
     assert (cut.returncode, "cut.json: a report that is cut" in cut.stderr) == (2, True)
+    edited = json.loads((tmp_path / "old.json").read_bytes())
+    edited["runs"][0]["ranks"] = "two"
+    (tmp_path / "edited.json").write_text(json.dumps(edited))
+    wrong = hpctrain("compare", "old.json", "edited.json")
+    assert (wrong.returncode, "$[1].ranks" in wrong.stderr) == (2, True), wrong.stderr
     (tmp_path / "old.json").write_text('{"schema": 2, "rows": [], "runs": []}')
     newer = hpctrain("report", new, "--check", "--against", "old.json")
     assert newer.returncode == 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 import yaml
 
@@ -44,6 +43,7 @@ def test_the_name_defaults_to_that_of_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_an_editor_accepts_what_a_file_may_say(kind: FileKind, text: str, valid: bool) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
     check = jsonschema.Draft202012Validator(json.loads(schema_file(kind).read_bytes()))
     # Editors read YAML 1.2, in which a date is text.
     document = json.loads(json.dumps(yaml.safe_load(text), default=str))
