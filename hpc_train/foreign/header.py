@@ -145,13 +145,14 @@ def _check(found: Sequence[TableColumn], written: Sequence[str], where: str) -> 
     if not any(column.kind == "size" for column in found):
         raise LogParseError(
             f"{where}: no column of a size; the columns are {shown}",
-            f"add nodes and gpus_per_node, or others of: {', '.join(vocabulary.SIZES)}",
+            f"rename or add one of: {', '.join(vocabulary.SIZES)}",
         )
     if not any(column.name in RESULT_COLUMNS for column in found):
         near = next(filter(None, (nearest(name, vocabulary.RESULTS) for name in written)), "")
         raise LogParseError(
             f"{where}: no column of a measurement{near}; the columns are {shown}",
-            f"add one of: {', '.join(vocabulary.RESULTS)} (times in seconds, rates over all ranks)",
+            f"rename or add one of: {', '.join(vocabulary.RESULTS)} (times in seconds, rates "
+            "over all ranks)",
         )
 
 

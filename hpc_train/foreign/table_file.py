@@ -200,10 +200,14 @@ def _blank_separated(text: str) -> list[tuple[int, list[str]]]:
 
 
 def is_comment(line: str) -> bool:
-    """Whether a line is a comment: `# like this`; `#GPUs` is a heading, and `sep=;` Excel's."""
+    """Whether a line is a comment: `# like this`, and `sep=;` of Excel.
+
+    `#GPUs` is a heading, and `# Nodes; img/s` a header.
+    """
     text = line.lstrip('" \t')
-    is_comment = text.startswith(_COMMENT) and not _NUMBER_OF.match(text)
-    return bool(_SEP.fullmatch(line)) or is_comment
+    if not text.startswith(_COMMENT) or _NUMBER_OF.match(text):
+        return bool(_SEP.fullmatch(line))
+    return not names_a_result(re.split(r"[,;\t|]", text.lstrip("#")), sized=True)
 
 
 def _first(text: str) -> str:

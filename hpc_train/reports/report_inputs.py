@@ -236,18 +236,19 @@ def _with_durations(
 ) -> tuple[pd.DataFrame, str]:
     """Add the duration of each job of a study as its time to train, if no line may state a time.
 
-    The second value is the assumption; empty if nothing was added.
+    The second value is the assumption, or the option that reads such a line; empty if neither.
     """
     from hpc_train.scaling.record_arrays import joined_arrays, metrics_of, record_arrays
 
     known = metrics_of(records)
     done = [run for run in study.runs if run.state == JobState.COMPLETED.value and run.wall_s]
-    trains = all(known.get(run.run_id, set()) & _OF_TRAINING for run in done)
-    if not (done and trains) or any(own & _TIMED for own in known.values()):
+    if not done or any(own & _TIMED for own in known.values()):
         return records, ""
     logs = next(log_files([run.folder.logs]) for run in own if run.folder.run_id == done[0].run_id)
-    offered = suggested_for(logs)
-    if offered is not None and any(one.metric in _TIMED for one in offered[1]):
+    _, offered = suggested_for(logs) or ("", [])
+    if timed := [one.words for one in offered if one.metric in _TIMED]:
+        return records, timed[0]
+    if not all(known.get(run.run_id, set()) & _OF_TRAINING for run in done):
         return records, ""
     durations = [
         Record(

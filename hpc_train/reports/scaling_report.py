@@ -204,7 +204,7 @@ def summary_lines(
     guessed = [
         f"{CAVEATS}{text}."
         for text in (study.guessed, study.assumed)
-        if text and not any(text in line for line in answer)
+        if text and not any(text in line for line in answer) and not text.startswith("if ")
     ]
     if not points:
         return (*answer, *guessed)
@@ -212,7 +212,8 @@ def summary_lines(
     reasons = [text for text in runs["problem"] if text and not text.endswith(OF_WHICH)]
     nothing: tuple[str, ...] = ()
     if reasons and not any(row["n_ok"] for row in points):
-        nothing = (f"No run has a result: {reasons[0]}.",)
+        option = f"; {study.guessed}" if study.guessed.startswith("if ") else ""
+        nothing = (f"No run has a result: {reasons[0]}{option}.",)
     measured = [_regime(study, points), constants(points), _warmup(study, runs, points)]
     return (
         *(f"{one} hpctrain report {study.asked} --rates job, or --rates rank" for one in asked[:1]),
@@ -250,7 +251,8 @@ def _looks_weak(study: ExpectedStudy, points: Sequence[Row]) -> Iterator[str]:
         yield (
             f"The step time hardly falls with the size ({significant(first['step_time_s'])} s at "
             f"{named(first)}, {significant(last['step_time_s'])} s at {named(last)}), which looks "
-            f"like the same batch per rank: hpctrain report {study.asked} --scaling weak"
+            f"like the same batch per rank: hpctrain report {study.asked} --scaling weak; ranks of "
+            "a script that never calls init_process_group work alone, and have no speedup"
         )
 
 

@@ -137,7 +137,7 @@ def problem_of(rows: pd.DataFrame, seen: float, steps: float, study: ExpectedStu
     if steps:
         return "step times are not positive; print seconds a step, measured by a monotonic clock"
     if rows.empty:
-        return "no line with a time or rate that any parser knows; see hpctrain help events"
+        return "no line with a time or rate that is known; hpctrain help my-report-is-empty"
     rates = rows[rows["metric"].isin(RATE_RECORDS)]
     if rates.empty:
         return f"the log has {', '.join(rows['metric'].unique())}{NO_RATE}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -267,7 +268,30 @@ def submission_notices(
     """
     groups = [[manifest.plan for manifest, _ in entries] for entries, _ in sites]
     check_budget(cost_of([plan for plans in groups for plan in plans]), max_gpu_hours)
-    return list(dict.fromkeys(text for plans in groups for text in _site_notices(plans)))
+    alone = (text for entries, _ in sites for manifest, _ in entries for text in _alone(manifest))
+    said = (*alone, *(text for plans in groups for text in _site_notices(plans)))
+    return list(dict.fromkeys(said))
+
+
+# What joins the ranks of a script: torch.distributed, or a library on top of it.
+_JOINS = re.compile(
+    r"distributed|process_group|rank|accelerat|lightning|deepspeed|horovod|mpi4py"
+    r"|Trainer|colossalai|megatron|ray\.|jax|tensorflow",
+    re.IGNORECASE,
+)
+
+
+def _alone(manifest: Manifest) -> Iterator[str]:
+    """Yield that several ranks of a Python script train alone, if nothing in it joins them."""
+    spec = manifest.spec
+    script = next((word for word in spec.command if word.endswith(".py")), "")
+    path = Path(spec.workdir or "", script)
+    if manifest.plan.topology.world_size > 1 and script and is_regular(path):
+        if not _JOINS.search(read_regular(path).decode(errors="replace")):
+            yield (
+                f"{script} never calls init_process_group: unless a module that it imports does, "
+                "each rank does all the work alone, and a speedup means nothing"
+            )
 
 
 def _site_notices(plans: Sequence[LaunchPlan], whole: str = "") -> Iterator[str]:

@@ -114,7 +114,7 @@ def problem(*records: Record, gpus: int = 1, warmup: Warmup = NO_WARMUP) -> str:
 @pytest.mark.parametrize(
     ("records", "text"),
     [
-        ([], "no line with a time or rate that any parser knows; see hpctrain help events"),
+        ([], "no line with a time or rate that is known; hpctrain help my-report-is-empty"),
         (
             [record("a", "loss", 1), record("a", "accuracy", 0.5)],
             "the log has loss, accuracy, but no time or rate of training",

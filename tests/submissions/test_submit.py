@@ -15,6 +15,7 @@ from hpc_train.base.errors import HpcTrainError, LogParseError, StoreError
 from hpc_train.diagnosis.diagnose_runs import problem_of
 from hpc_train.hosts.local import processes_of, terminate
 from hpc_train.jobs.log_selection import Search
+from hpc_train.jobs.override import parse_setting
 from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.reports.write_report import render_report
@@ -23,7 +24,7 @@ from hpc_train.runs.json_files import read_json, to_json, write_file
 from hpc_train.runs.run import JobState, JobStatus
 from hpc_train.runs.run_queue import FOLDER, is_held
 from hpc_train.runs.run_states import cancel, runs_below
-from hpc_train.scripts.prepare import Prepared
+from hpc_train.scripts.prepare import Prepared, Request, prepare
 from hpc_train.submissions.submit import submit
 from tests.submissions.waiting import finished, wait_for
 
@@ -183,6 +184,23 @@ def test_what_cannot_start_is_refused_before_anything_is_written(
     assert message in failure.value.message
     assert failure.value.message.startswith("--set")
     assert not (desk / "results").exists()
+
+
+@pytest.mark.parametrize(("line", "alone"), [("", True), ("print('RANK')", False)])
+def test_ranks_that_nothing_joins_are_named(desk: Path, line: str, alone: bool) -> None:
+    (desk / "train.py").write_text(f"{line}\n")
+    ranks = (parse_setting("tasks_per_node=2"), parse_setting("launcher=spawn"))
+    said: list[str] = []
+    job = prepare(Request(path=Path("train.py"), overrides=ranks))
+    finished(submit(job, Path("results"), [], say=said.append).home)
+    assert any("train.py never calls init_process_group" in text for text in said) == alone
+
+
+def test_a_report_of_lines_that_nobody_reads_gives_the_option(desk: Path, job: Prepare) -> None:
+    done = submit(job("for i in range(9): print(f'it {i} | took 48.{i} ms')"), Path("results"), [])
+    finished(done.home)
+    report = build_report(report_inputs([str(done.home)], Search(root=Path("results"))))
+    assert "; if 'it 0 | took 48.0 ms' is step_time = 0.048 s: --pattern" in report.summary[0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")

@@ -1,7 +1,7 @@
 """All rules.
 
 Here: one module for each subject; a function with `@rule` is a rule.
-Not here: reading scripts (`lint`, `lint.shell`), queues and their limits (`plans.queue_limits`).
+Not here: reading scripts (`lint`, `base.shell`), queues and their limits (`plans.queue_limits`).
 """
 
 from __future__ import annotations
