@@ -15,14 +15,14 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 SLACK = 0.02
 BUDGET: dict[str, float] = {
     "modules": 298,
-    "lines of modules": 70_713,
+    "lines of modules": 70_759,
     "modules with a single importer": 53,
     "per cent of lines that are imports": 6.5,
     "imports inside functions": 259,
-    "value classes": 421,
-    "lines of tests": 61_375,
+    "value classes": 422,
+    "lines of tests": 61_398,
     "test files": 437,
-    "words of docs": 40_242,
+    "words of docs": 40_284,
     "lines of templates": 993,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
