@@ -84,7 +84,7 @@ if not TYPE_CHECKING:
         try:
             value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
         except ModuleNotFoundError as failure:
-            from hpc_train.base.errors import lacking
+            from hpc_train.base.extras import lacking
 
             raise lacking(failure) or failure from None
         globals()[name] = value

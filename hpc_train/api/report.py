@@ -20,7 +20,8 @@ from hpc_train.api.arguments import (
     texts_of,
 )
 from hpc_train.api.display import Displayed, ShownText, image
-from hpc_train.base.errors import ArgumentError, need
+from hpc_train.base.errors import ArgumentError
+from hpc_train.base.extras import need
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.compare import compare as compare_sides, undecided

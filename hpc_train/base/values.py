@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -246,3 +246,34 @@ def encode_unit(value: Any) -> Any:
     if isinstance(value, _UNITS):
         return str(value)
     raise NotImplementedError(type(value))
+
+
+Severity = Literal["error", "warning", "info"]
+# Of a failure in a log: fatal ended the job, benign did no harm.
+LogSeverity = Literal["fatal", "warning", "info", "benign"]
+
+
+class Finding(Value, frozen=True, kw_only=True):
+    """What every check reports; subclasses add the place and what only their kind has.
+
+    `id` names the rule, signature or section of a report. `message` states what is wrong or its
+    cause, `advice` what to do. An error prevents a job from working or makes it wrong, a warning
+    costs time or hides a failure, an info is for information.
+    """
+
+    id: str = ""
+    severity: Severity | LogSeverity
+    message: str
+    advice: str = ""
+
+
+class LintFinding(Finding, frozen=True, kw_only=True):
+    """A finding in a job script; lines count from 1."""
+
+    severity: Severity
+    line: int
+
+
+def has_errors(findings: Iterable[Finding]) -> bool:
+    """Whether one of the findings is an error."""
+    return any(finding.severity == "error" for finding in findings)

@@ -54,7 +54,7 @@ def train(
     study.
     """
     from hpc_train.base.data_folders import strategies_study
-    from hpc_train.base.errors import need
+    from hpc_train.base.extras import need
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.render import echo_scripts
     from hpc_train.cli.report import report

@@ -11,7 +11,7 @@ from typing import IO
 
 import click
 
-from hpc_train.base.errors import is_installed
+from hpc_train.base.extras import is_installed
 from hpc_train.base.plain_text import plain
 from hpc_train.cli.output import table, tail
 from hpc_train.runs.run import JobState, Run

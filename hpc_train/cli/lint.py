@@ -14,7 +14,7 @@ from hpc_train.base.errors import HpcTrainError, SpecError
 from hpc_train.cli.output import busy, echo_table, say
 
 if TYPE_CHECKING:
-    from hpc_train.base.errors import LintFinding
+    from hpc_train.base.values import LintFinding
     from hpc_train.lint.lint_file import Checked, Linter
     from hpc_train.lint.rule import LintRule
 

@@ -88,7 +88,7 @@ def _run_command() -> object:
 
 def _missing(failure: ModuleNotFoundError) -> int:
     """Name the extra of a package that is not installed; any other missing module is a bug."""
-    from hpc_train.base.errors import lacking
+    from hpc_train.base.extras import lacking
 
     error = lacking(failure)
     if error is None:

@@ -147,7 +147,7 @@ def report(
     requested run has no result, or a log cannot be read. Columns, flags and files:
     hpctrain help reading-a-report.
     """
-    from hpc_train.base.errors import need
+    from hpc_train.base.extras import need
 
     need("hpctrain report", "report")
     from hpc_train.reports.build import build_report
@@ -273,7 +273,7 @@ def compare(
     value: STUDY:launcher=srun. Exit code 1 with --check, if B is worse or a value is
     implausible; 3 if a run of either side has no result. Verdicts: hpctrain help gates.
     """
-    from hpc_train.base.errors import need
+    from hpc_train.base.extras import need
 
     need("hpctrain compare", "report")
     from hpc_train.jobs.log_selection import Search

@@ -41,7 +41,7 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
     """
     import datetime
 
-    from hpc_train.base.errors import has_errors
+    from hpc_train.base.values import has_errors
     from hpc_train.machine.check_site import check_site
 
     if live:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 import msgspec
 
-from hpc_train.base.errors import is_installed
+from hpc_train.base.extras import is_installed
 from hpc_train.base.plain_text import plain
 from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, prepare_and_warn, results_option

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hpc_train.base.errors import LogParseError, LogSeverity
-from hpc_train.base.values import Value
+from hpc_train.base.errors import LogParseError
+from hpc_train.base.values import LogSeverity, Value
 from hpc_train.diagnosis.diagnosis import (
     Attempt,
     DiagnosedOutcome,

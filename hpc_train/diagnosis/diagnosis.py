@@ -6,9 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from hpc_train.base.errors import Finding, LogSeverity
 from hpc_train.base.plain_text import plain
-from hpc_train.base.values import Value
+from hpc_train.base.values import Finding, LogSeverity, Value
 from hpc_train.runs.conditions import Transport
 
 Role = Literal["root", "consequence", "other"]

@@ -14,10 +14,10 @@ from msgspec import Meta, field
 
 from hpc_train.base.data_folders import data_file, site_folders
 from hpc_train.base.decode import decode, load_data
-from hpc_train.base.errors import LogSeverity, SignatureError, nearest
+from hpc_train.base.errors import SignatureError, nearest
 from hpc_train.base.regex import TimedPattern, literal_of
 from hpc_train.base.slurm_options import known_refusals, named_options, refusal_of
-from hpc_train.base.values import Sourced, Value
+from hpc_train.base.values import LogSeverity, Sourced, Value
 from hpc_train.base.yamlfile import read
 
 PACKAGED = "hpctrain"

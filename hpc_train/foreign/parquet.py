@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from hpc_train.base.errors import ReportError, need, newer_version
+from hpc_train.base.errors import ReportError, newer_version
+from hpc_train.base.extras import need
 from hpc_train.logs.record import Pack
 from hpc_train.scaling.record_arrays import TEXTS, WHOLE, gathered
 

@@ -20,7 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, Protocol
 
-from hpc_train.base.errors import LogParseError, nearest, need
+from hpc_train.base.errors import LogParseError, nearest
+from hpc_train.base.extras import need
 from hpc_train.base.files import (
     BINARY,
     COMPRESSED_START,

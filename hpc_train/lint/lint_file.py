@@ -13,9 +13,9 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from hpc_train.base.errors import LintFinding, SpecError
+from hpc_train.base.errors import SpecError
 from hpc_train.base.files import open_stream
-from hpc_train.base.values import Value
+from hpc_train.base.values import LintFinding, Value
 from hpc_train.base.yamlfile import list_files, nearest_file
 from hpc_train.lint.lint_script import lint_script, repair_script, suppressions
 from hpc_train.lint.rule import NCCL, SLURM, LintContext, LintFabric, LintRule, parse_version

@@ -8,7 +8,8 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from hpc_train.base.errors import LintFinding, UnknownNameError
+from hpc_train.base.errors import UnknownNameError
+from hpc_train.base.values import LintFinding
 from hpc_train.lint.rule import Edit, LintContext, LintRule, Subject
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.script import JobScript, read_script

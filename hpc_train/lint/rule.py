@@ -8,8 +8,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from hpc_train.base.errors import Severity, SpecError
-from hpc_train.base.values import Value, Version, older
+from hpc_train.base.errors import SpecError
+from hpc_train.base.values import Severity, Value, Version, older
 from hpc_train.lint.script import JobScript
 from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm.live_cluster import SlurmAnswer

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hpc_train.base.data_folders import template_path
-from hpc_train.base.errors import Finding, HpcTrainError, SiteProfileError
-from hpc_train.base.values import Value, encode_unit
+from hpc_train.base.errors import HpcTrainError, SiteProfileError
+from hpc_train.base.values import Finding, Value, encode_unit
 from hpc_train.base.yamlfile import join
 from hpc_train.jobs.job import SourcedJob
 from hpc_train.lint.lint_file import make_linter

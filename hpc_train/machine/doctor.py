@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from hpc_train.base.errors import Finding, ProbeError, Severity, has_errors
-from hpc_train.base.values import Value
+from hpc_train.base.errors import ProbeError
+from hpc_train.base.values import Finding, Severity, Value, has_errors
 from hpc_train.machine.hardware import Hardware, usable
 from hpc_train.machine.read_hardware import this_hardware
 from hpc_train.pbs.live_pbs import LivePbs, read_pbs

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.base.errors import HpcTrainError, LogParseError, Severity
+from hpc_train.base.errors import HpcTrainError, LogParseError
 from hpc_train.base.files import is_folder
+from hpc_train.base.values import Severity
 from hpc_train.logs.line_dispatch import dispatch
 from hpc_train.logs.log_file import log_files, open_log
 from hpc_train.nccl.read_nccl_lines import Tally, TransportReader

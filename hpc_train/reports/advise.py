@@ -36,7 +36,8 @@ from hpc_train.advice.program import (
 )
 from hpc_train.advice.step_time import batch_of, model_flops_utilisation
 from hpc_train.advice.verdicts import advise
-from hpc_train.base.errors import HpcTrainError, PlanError, SpecError, need
+from hpc_train.base.errors import HpcTrainError, PlanError, SpecError
+from hpc_train.base.extras import need
 from hpc_train.base.processes import python_command, run
 from hpc_train.base.values import Duration, Value
 from hpc_train.base.yamlfile import nearest_file

@@ -23,8 +23,9 @@ from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.run import JobState, Run
-from hpc_train.scaling.report_options import ReportOptions, row_frame
+from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.scaling.run_flags import IMPLAUSIBLE
+from hpc_train.scaling.run_selection import row_frame
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.version import VERSION
 

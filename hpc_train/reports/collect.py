@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from hpc_train.base.errors import LogParseError, StoreError, need
+from hpc_train.base.errors import LogParseError, StoreError
+from hpc_train.base.extras import need
 from hpc_train.base.files import is_folder, is_regular
 from hpc_train.base.metrics import UNITS
 from hpc_train.foreign.classify_inputs import classify

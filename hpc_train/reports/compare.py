@@ -217,7 +217,7 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     Raises:
         HpcTrainError: it does not exist, or no run was selected.
     """
-    from hpc_train.scaling.report_options import selected
+    from hpc_train.scaling.run_selection import selected
 
     name, pairs = selection(word)
     whole = _stored(Path(name)) or _read_side(name, search, allow_mixed)
@@ -272,7 +272,7 @@ def _stored(path: Path) -> Side | None:
     content = read_regular(path)
     if not _REPORT.match(content):
         return None
-    from hpc_train.scaling.report_options import stored_runs
+    from hpc_train.scaling.run_selection import stored_runs
 
     try:
         found = msgspec.json.decode(content, type=dict[str, Any])

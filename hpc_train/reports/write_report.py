@@ -11,7 +11,8 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from hpc_train.base.errors import NothingToDrawError, ReportError, StoreError, nearest, need
+from hpc_train.base.errors import NothingToDrawError, ReportError, StoreError, nearest
+from hpc_train.base.extras import need
 from hpc_train.base.registry import load
 from hpc_train.reports.formats import text
 from hpc_train.reports.report import Report

@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.base.errors import Finding, Severity
 from hpc_train.base.processes import run
-from hpc_train.base.values import Value, encode_unit
+from hpc_train.base.values import Finding, Severity, Value, encode_unit
 from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form, secret_set
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.nodes import recorded_nodes

@@ -9,18 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from hpc_train.base.errors import (
-    EXTRAS,
-    Finding,
-    HpcTrainError,
-    PlanError,
-    SiteProfileError,
-    SubmitError,
-    install_command,
-    is_installed,
-    need,
-)
-from hpc_train.base.values import Value
+from hpc_train.base.errors import HpcTrainError, PlanError, SiteProfileError, SubmitError
+from hpc_train.base.extras import EXTRAS, install_command, is_installed, need
+from hpc_train.base.values import Finding, Value
 from hpc_train.sites.profile import SourcedSite
 
 # What is waited for an answer, and how often: half a minute; for an upload, two.

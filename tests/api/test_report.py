@@ -16,7 +16,7 @@ import pytest
 import hpc_train
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.reports.build import points_frame
-from hpc_train.scaling.report_options import row_frame
+from hpc_train.scaling.run_selection import row_frame
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = [ROOT / "examples" / "logs" / f"gpt-{ranks}.log" for ranks in (8, 16)]

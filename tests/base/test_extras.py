@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import EXTRAS, MissingExtraError, install_command, lacking, need
+from hpc_train.base.errors import MissingExtraError
+from hpc_train.base.extras import EXTRAS, install_command, lacking, need
 
 
 def test_an_environment_without_pip_is_one_of_uv(

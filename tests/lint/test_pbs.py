@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.base.errors import LintFinding
+from hpc_train.base.values import LintFinding
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.pbs import walltime_seconds
 from hpc_train.lint.script import read_script

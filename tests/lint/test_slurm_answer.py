@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.base.errors import LintFinding
 from hpc_train.base.slurm_options import refusal_of
+from hpc_train.base.values import LintFinding
 from hpc_train.lint.lint_script import chosen_rules, lint_script
 from hpc_train.lint.rule import LintContext
 from hpc_train.lint.rules.slurm_answer import without_repetition

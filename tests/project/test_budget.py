@@ -14,13 +14,13 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 298,
-    "lines of modules": 70_759,
+    "modules": 300,
+    "lines of modules": 70_764,
     "modules with a single importer": 53,
     "per cent of lines that are imports": 6.5,
     "imports inside functions": 259,
     "value classes": 422,
-    "lines of tests": 61_398,
+    "lines of tests": 61_399,
     "test files": 437,
     "words of docs": 40_284,
     "lines of templates": 993,

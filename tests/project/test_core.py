@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import EXTRAS
+from hpc_train.base.extras import EXTRAS
 from tests.command_line import started
 from tests.project.core_commands import CORE, NEED_AN_EXTRA, ROOT, STEPS, Case, write_files
 

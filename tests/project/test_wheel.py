@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import EXTRAS
+from hpc_train.base.extras import EXTRAS
 from tests.project import installed
 from tests.project.core_commands import ROOT
 

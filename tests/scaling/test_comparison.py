@@ -12,7 +12,7 @@ from hpc_train.base.errors import ReportError
 from hpc_train.reports.words import level_word
 from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.confidence_intervals import ratio_interval
-from hpc_train.scaling.report_options import selected
+from hpc_train.scaling.run_selection import selected
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import expected, rate, record, study
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.base.errors import ReportError
-from hpc_train.scaling.report_options import selected, stored_runs
+from hpc_train.scaling.run_selection import selected, stored_runs
 from hpc_train.scaling.runs import COLUMNS
 
 RUNS: pd.DataFrame = pd.DataFrame(

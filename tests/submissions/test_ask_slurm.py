@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import LintFinding, SpecError
+from hpc_train.base.errors import SpecError
+from hpc_train.base.values import LintFinding
 from hpc_train.lint import lint_file as asking
 from hpc_train.lint.lint_file import lint_bytes, lint_file, make_linter
 from tests.slurm.fake_slurm import FakeSlurm

@@ -7,9 +7,8 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 
-from hpc_train.base.errors import Severity
 from hpc_train.base.slurm_options import Grammar, sbatch_grammar
-from hpc_train.base.values import slurm_seconds
+from hpc_train.base.values import Severity, slurm_seconds
 from hpc_train.lint.directives import (
     Option,
     ValueForm,

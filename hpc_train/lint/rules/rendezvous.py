@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.base.errors import Severity
 from hpc_train.base.shell import depends, repeats
+from hpc_train.base.values import Severity
 from hpc_train.lint.directives import gpu_count
 from hpc_train.lint.launches import Assignment, LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any
 
-from hpc_train.base.errors import Severity, nearest
+from hpc_train.base.errors import nearest
 from hpc_train.base.regex import whole_match
-from hpc_train.base.values import slurm_memory, slurm_seconds
+from hpc_train.base.values import Severity, slurm_memory, slurm_seconds
 from hpc_train.lint.directives import MARKER, Option, RequestedResources, is_placeholder
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.pbs import PbsRequest

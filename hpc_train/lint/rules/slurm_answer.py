@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hpc_train.base.errors import LintFinding, nearest
+from hpc_train.base.errors import nearest
 from hpc_train.base.slurm_options import gres
-from hpc_train.base.values import slurm_memory, slurm_seconds
+from hpc_train.base.values import LintFinding, slurm_memory, slurm_seconds
 from hpc_train.lint.directives import Option, RequestedResources
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript
