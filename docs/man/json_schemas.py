@@ -57,7 +57,7 @@ def json_schema(kind: FileKind) -> str:
         for part in (own, *own.get("properties", {}).values()):
             if "description" in part:
                 part["description"] = cleandoc(part["description"])
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def _extending(classes: dict[str, Any]) -> None:

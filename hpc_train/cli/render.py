@@ -162,7 +162,7 @@ def _check_free(output: Path, beside: Iterable[Path], is_folder: bool) -> None:
 def _print_schema(ctx: click.Context, kind: Literal["job", "study", "defaults"] | None) -> None:
     if kind is None:
         return
-    click.echo(schema_file(kind).read_text(encoding="utf-8"), nl=False)
+    click.echo(msgspec.json.format(schema_file(kind).read_bytes(), indent=2))
     ctx.exit()
 
 

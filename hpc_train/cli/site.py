@@ -331,7 +331,7 @@ def schema(*, keys: bool) -> None:
 
         echo_table(("key", "allowed", "default", "meaning"), list(key_rows()))
     else:
-        click.echo(schema_file("site").read_text(encoding="utf-8"), nl=False)
+        click.echo(msgspec.json.format(schema_file("site").read_bytes(), indent=2))
 
 
 site.add_command(init_site_profile)

@@ -54,7 +54,7 @@ def test_ranks_on_other_numbers_of_gpus_are_other_points(tmp_path: Path) -> None
     ("header", "size", "value"),
     [
         ("#GPU,Samples/s", {"ranks": 8, "gpus": 8}, ("samples_per_second", 500)),
-        ("num_gpus,img/sec", {"ranks": 8, "gpus": 8}, ("samples_per_second", 500)),
+        ("# Nodes,img/sec", {"nodes": 8}, ("samples_per_second", 500)),
         ("GPUs (total),Throughput (tok/s)", {"ranks": 8, "gpus": 8}, ("tokens_per_second", 500)),
         ("#node,images/s/GPU", {"nodes": 8}, ("samples_per_second", 4000)),
         ("ranks,images/s/GPU", {"ranks": 8}, ("samples_per_second", 500)),
