@@ -81,6 +81,14 @@ def test_an_exit_status_above_128_or_256_is_a_signal(code: int, reason: str) -> 
     assert report("1.s", {"job_state": "F", "Exit_status": str(code)}).reason == reason
 
 
+@pytest.mark.parametrize(
+    ("letter", "holds", "by"), [("H", "n", ""), ("W", "uo", " by its owner and an operator")]
+)
+def test_a_job_waits_for_each_hold(letter: str, holds: str, by: str) -> None:
+    reason = report("1.s", {"job_state": letter, "Hold_Types": holds, "comment": "later"}).reason
+    assert reason == f"it is held{by}; qrls releases it"
+
+
 def test_nodes_are_listed_once() -> None:
     attributes = {"job_state": "R", "exec_host": "n1/0*8+n2/0*8+n1/1"}
     assert report("1.s", attributes).nodes == "n1,n2"
