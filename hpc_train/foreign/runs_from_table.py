@@ -103,6 +103,7 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
         meanings = columns(table.names, f"{table.path}:{table.line}")
         plain, said = _with_points(table, meanings)
         meanings = _settings_and_fractions(plain, meanings)
+        said += [one.assumed for one in meanings if one.kind == "unused" and one.assumed]
         rows = [_row(plain, meanings, place) for place in range(len(plain.rows))]
         notes += _notes(table, meanings, rows)
         assumed |= dict.fromkeys(said)
@@ -230,10 +231,11 @@ def _settings_and_fractions(
 ) -> tuple[TableColumn, ...]:
     """Return the columns; an unknown one of numbers is an axis only if sizes share its values.
 
-    A setting is tried at several sizes, a result (`gpu_util`) recurs by chance. A fraction in
-    numbers above 1 is a percentage.
+    A setting is tried at several sizes, a result (`gpu_util`) recurs by chance; a text that differs
+    in each row, as the sizes do, is a remark. A fraction in numbers above 1 is a percentage.
     """
     sizes = [place for place, column in enumerate(meanings) if column.kind == "size"]
+    sized = {tuple(cells[one] for one in sizes) for _, cells in table.rows}
     found = list(meanings)
     for place, column in enumerate(meanings):
         if column.kind != "axis" and column.name not in FRACTIONS:
@@ -247,6 +249,9 @@ def _settings_and_fractions(
         if column.kind == "axis":
             if len(numbers) == len(seen) > 1 and 2 * recurring <= len(seen):
                 found[place] = TableColumn("unused", column.name)
+            elif 2 < len(seen) == len(table.rows) == len(sized):
+                why = f"{table.names[place]!r} as a remark (another text in each row)"
+                found[place] = TableColumn("unused", column.name, assumed=why)
         # 76.1 can only be a percentage, and so are the others of its column.
         elif column.factor == 1 and 2 * sum(value > 1 for value in numbers) > len(numbers):
             found[place] = column._replace(factor=0.01, unit="percent")

@@ -318,7 +318,7 @@ def _measure(head: str) -> str:
 
 
 def _word(text: str) -> str:
-    text = text.strip().lower().replace("/", " per ").replace("#", " num ").replace("-", " ")
+    text = text.strip(" ?:").lower().replace("/", " per ").replace("#", " num ").replace("-", " ")
     word = "_".join(text.replace("_", " ").split())
     rate = _RATE.fullmatch(word)
     if rate:

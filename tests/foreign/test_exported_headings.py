@@ -64,8 +64,12 @@ def test_a_number_that_changes_with_the_size_makes_no_series(tmp_path: Path) -> 
 
 def test_an_axis_that_differs_in_each_row_is_named(tmp_path: Path) -> None:
     head = "nodes,step_time,kind\n"
-    notes = study(tmp_path, head + "1,0.5,a\n2,0.3,b\n4,0.2,c\n").notes
+    notes = study(tmp_path, head + "1,0.5,a\n1,0.3,b\n4,0.2,c\n").notes
     assert any("separate series in 'kind' (3 values);" in note for note in notes)
+    # As the sizes do: it would leave each size alone.
+    remark = study(tmp_path, head + "1,0.5,a\n2,0.3,b\n4,0.2,c\n")
+    assert "'kind' as a remark (another text in each row)" in remark.assumed
+    assert [run.axes for run in remark.runs] == [{}, {}, {}]
     notes = study(tmp_path, head + "1,0.5,a\n2,0.3,a\n4,0.2,b\n").notes
     assert not any("separate series" in note for note in notes)
 

@@ -122,7 +122,7 @@ def test_an_ambiguous_column_is_not_used_beside_one_that_is_not(
 
 
 def test_the_scaling_is_read_beside_other_axes(tmp_path: Path) -> None:
-    text = "nodes,step_time,launcher,scaling\n1,2,srun,weak\n2,3,mpirun,Weak scaling\n4,3,srun,"
+    text = "nodes,step_time,launcher,scaling\n1,2,srun,weak\n1,3,mpirun,Weak scaling\n4,3,srun,"
     study = read(tmp_path, text).study
     assert [run.axes for run in study.runs] == [{"launcher": n} for n in ("srun", "mpirun", "srun")]
     assert study.scaling == "weak"
