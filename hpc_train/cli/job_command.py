@@ -61,7 +61,7 @@ class JobCommand(click.Command):
         scheduler, is_certain = _of_sbatch(name, words, known)
         long = [one for one in known if one.startswith("--")]
         alike = difflib.get_close_matches(name, long, n=1, cutoff=_ALIKE)
-        answer = scheduler or f"No such option {name!r}."
+        answer = scheduler or f"No such option {name!r}{_of_report(name, script)}."
         if alike and not scheduler:
             answer += f" Did you mean {alike[0]!r}?"
         if not script or is_certain:
@@ -93,6 +93,13 @@ def _of_sbatch(option: str, words: Sequence[str], known: Sequence[str]) -> tuple
         answer = f"use {ours if ours in known else key}" if problem[1] else problem[0]
     certain = not is_letter and name not in _OF_PROGRAMS
     return f"{option} is an option of sbatch: {answer}.", certain
+
+
+def _of_report(option: str, script: str) -> str:
+    """Return that `report` has an option, if it reads lines of logs."""
+    if option not in ("--pattern", "--scope", "--parser", "--rates"):
+        return ""
+    return f"; it is one of hpctrain report, once {script or 'the script'} has run"
 
 
 def _is_script(word: str) -> bool:

@@ -28,6 +28,7 @@ from hpc_train.logs.collect import (
 )
 from hpc_train.logs.formats.pattern import own_patterns
 from hpc_train.logs.log_file import log_files
+from hpc_train.logs.pattern_suggestions import suggested_for
 from hpc_train.logs.read_log import (
     GUESSING,
     Log,
@@ -174,14 +175,21 @@ def _problem_of(run: Run) -> str:
 class Collection:
     """Single-pass iterator of measurements; at its end `stats` and `counts` (by run) are complete.
 
-    `problems` maps the runs of hpctrain to their state.
+    `problems` maps the runs of hpctrain to their state, `folders` are those of their logs.
     """
 
-    def __init__(self, packs: Iterator[Pack], stats: ParseStats, problems: dict[str, str]) -> None:
+    def __init__(
+        self,
+        packs: Iterator[Pack],
+        stats: ParseStats,
+        problems: dict[str, str],
+        folders: Sequence[Path] = (),
+    ) -> None:
         self.stats = stats
         self.counts = Counter(dict.fromkeys(problems, 0))
         self.problems = problems
         self._packs = packs
+        self._folders = folders
         self._unconnected: list[Record] = []
 
     def __iter__(self) -> Iterator[Record]:
@@ -207,6 +215,8 @@ class Collection:
         for run, problem in self.problems.items():
             if not self.counts[run]:
                 yield f"no record: {run}  {problem}"
+        if not runs and (found := suggested_for(log_files(self._folders))):
+            yield f"{found[0]}:{found[1][0].line}: {found[1][0].words}"
         for warning in (*self.stats.refusals(), *apart_warnings(self._unconnected)):
             yield f"warning: {warning}"
 
@@ -235,7 +245,8 @@ def collection(words: Sequence[str], search: Search) -> Collection:
         return Collection(
             runs.packs(stats),
             stats,
-            ({run.run_id: f"{run.state}  {run.problem}" for run in runs.study.runs}),
+            {run.run_id: f"{run.state}  {run.problem}" for run in runs.study.runs},
+            [run.folder.logs for run in runs.runs if run.state is JobState.COMPLETED],
         )
     logs = list(chain.from_iterable(foreign_runs(paths).values()))
     packs = packs_in(logs, options, stats)

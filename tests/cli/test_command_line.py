@@ -40,6 +40,11 @@ def test_a_misspelt_option_is_named(hpctrain: Hpctrain) -> None:
     assert "Did you mean" not in hpctrain("submit", "train.py", "--epochs", "2").stderr
 
 
+def test_an_option_of_report_is_named_as_such(hpctrain: Hpctrain) -> None:
+    said = hpctrain("submit", "train.py", "--pattern", "a=(.+)").stderr
+    assert "'--pattern'; it is one of hpctrain report, once train.py has run. " in said
+
+
 GENERIC = "--site slurm-generic -p gpu -c 4 -t 5m"
 SAME = {
     "--nproc_per_node 2 --nnodes 1": "--tasks-per-node 2 --nodes 1",

@@ -59,6 +59,8 @@ def test_a_run_that_states_nothing_gets_a_pattern_that_reads_it(hpctrain: Hpctra
         options = [shlex.split(line.partition(": --")[2]) for line in told.stderr.splitlines()]
         found = [words[1] for words in options if words[:1] == ["pattern"]]
         assert [text.partition("=")[0] for text in found] == ["step_time[ms]", "samples_per_second"]
+    collected = hpctrain("collect", "s").stderr
+    assert shlex.split(collected.splitlines()[-1].partition(": --")[2])[1:2] == found[:1]
     words = [word for text in found for word in ("--pattern", text)]
     report = hpctrain("report", "s", *words, "--scope", "global", "-f", "json")
     assert report.returncode == 0, report.stderr
