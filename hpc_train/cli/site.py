@@ -340,4 +340,7 @@ site.add_command(test_site)
 
 
 def _text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_text, value))
+    # As a profile has it.
+    return str(value).lower() if isinstance(value, bool) else str(value)
