@@ -69,9 +69,10 @@ def test_spare_capacity_has_checkpoints_and_a_longest_wait(tmp_path: Path) -> No
 def test_without_a_longest_wait_spare_capacity_waits_as_long_as_the_job_may_run(
     tmp_path: Path,
 ) -> None:
-    found = request(tmp_path, change=(("  bucket", "  spot: true\n  bucket"),))
+    keys = "  spot: true\n  max_pending: 40m\n  bucket"
+    found = request(tmp_path, change=(("  bucket", keys),))
     limits = {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 3600}
-    assert found["StoppingCondition"] == limits
+    assert found["StoppingCondition"] == {**limits, "MaxPendingTimeInSeconds": 2400}
 
 
 def test_a_job_may_run_for_28_days(tmp_path: Path) -> None:
