@@ -79,9 +79,6 @@ def _report(
     found = listed.get(job.name)
     if found is None:
         return _not_listed(submission)
-    if found["TrainingJobStatus"] == "Stopping":
-        # AWS ends the job within two minutes; its last lines come after that.
-        return JobReport(state=JobState.RUNNING, reason="it is being stopped", job=str(job))
     state, reason = state_of(found)
     if not state.finished:
         return JobReport(state=state, reason=reason, job=str(job))
@@ -153,7 +150,10 @@ def state_of(job: dict[str, Any]) -> tuple[JobState, str]:
         of_aws = (JobState.NODE_FAIL, f"{reason}; hpctrain retry submits it again")
         own = (JobState.FAILED, reason or "SageMaker gives no reason")
         return of_aws if reason.startswith(_OF_AWS) else own
-    if status in ("Stopping", "Stopped"):
+    if status == "Stopping":
+        # AWS ends the job within two minutes; its last lines come after that.
+        return JobState.RUNNING, "it is being stopped"
+    if status == "Stopped":
         return JobState.CANCELLED, "stopped, not by hpctrain"
     return JobState.UNKNOWN, f"unknown status of SageMaker: {status} / {secondary}"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from hpc_train.pbs.jobs import entries, report
-from hpc_train.runs.run import JobState
+from hpc_train.pbs.jobs import entries, job_reports, report
+from hpc_train.runs.run import JobReport, JobState
 
 ANSWERS = Path(__file__).parent / "answers"
 
@@ -100,3 +101,15 @@ def test_a_long_value_continues_behind_a_tab() -> None:
         "2.s": {"comment": "a very long one", "Variable_List": "A=1,B=ab"},
         "3.s": {},
     }
+
+
+def test_beside_an_error_of_the_server_an_unknown_job_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = "qstat: Unknown Job Id 1.s", "qstat: cannot connect to server t (errno=111)"
+    program = tmp_path / "qstat"
+    program.write_text(f"#!/bin/bash\nprintf '%s\\n' '{errors[0]}' '{errors[1]}' >&2\nexit 153\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = job_reports(("1.s", "2.t"), lambda why: JobReport(state=JobState.UNKNOWN, reason=why))
+    assert {one.state for one in found.values()} == {JobState.UNKNOWN}
