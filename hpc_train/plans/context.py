@@ -5,6 +5,7 @@ An option of the command line is part of the job, and takes precedence over its 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from hpc_train.plans.queue_limits import JobQueue, partition_named, qos_named
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system
 from hpc_train.sites.partition import ANY, Partition
 from hpc_train.sites.profile import HostList, SourcedSite
+from hpc_train.sites.search import files_named, label_of
 
 
 class Context(Value, frozen=True, kw_only=True):
@@ -178,6 +180,14 @@ def asked_at(job: SourcedJob, key: str) -> str:
     return f"{place}: " if place else ""
 
 
+def show(site: SourcedSite) -> str:
+    """Return the command that prints a profile: by its file, if the name leads to another one."""
+    name, file = site.value.name, site.near("")
+    first = next(files_named(name), None)
+    named = not file or (first is not None and label_of(first) == file)
+    return shlex.join(("hpctrain", "site", "show", name if named else file))
+
+
 def _queue(job: SourcedJob, site: SourcedSite) -> tuple[JobQueue, Partition]:
     """A job without a qos gets that of the partition, or the default one."""
     found = partition_named(site.value, job.value.partition)
@@ -202,8 +212,7 @@ def _choose_launcher(job: SourcedJob, site: SourcedSite) -> Setting:
     if name in launchers.allowed:
         return chosen
     if name not in names("launchers"):
-        shown = f"hpctrain site show {site.value.name}"
-        raise UnknownNameError("launcher", name, launchers.allowed, chosen.origin, shown)
+        raise UnknownNameError("launcher", name, launchers.allowed, chosen.origin, show(site))
     why = find_batch_system(site.value.scheduler).refused.get(name)
     reason = f": {why}" if why else ""
     raise PlanError(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hpc_train.base.errors import PlanError
-from hpc_train.plans.context import Context, asked_at, with_key
+from hpc_train.plans.context import Context, asked_at, show, with_key
 from hpc_train.sites.partition import ANY, Select
 from hpc_train.sites.profile import sample_account
 
@@ -35,7 +35,7 @@ def check_missing(context: Context) -> None:
     if not missing:
         return
     site = context.site.value.name
-    whole = f"a whole job file: hpctrain site show {site} --job"
+    whole = f"a whole job file: {show(context.site)} --job"
     # An option has the place of other keys, not of those that are missing.
     place = asked_at(context.job, missing[0].key)
     place = "" if place.startswith("--") else place

@@ -19,6 +19,7 @@ from hpc_train.plans.context import (
     known,
     other_launchers,
     rule,
+    show,
     takes_whole_nodes,
 )
 from hpc_train.plans.launchers.base import Launcher
@@ -312,7 +313,7 @@ def type_settings(context: Context, topology: Topology) -> dict[str, Setting]:
         raise PlanError(
             f"{asked.origin}: gpu_type = {asked.value}, but {context.partition.name} has "
             f"{model} ({context.near('gpu_type' if here else 'gpu_model')})",
-            f"hpctrain site show {profile.name} prints the GPUs of each partition",
+            f"{show(context.site)} prints the GPUs of each partition",
         )
     if asked and asked.value.lower() != here.lower():
         return {"gpu_type": asked}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from hpc_train.base.errors import PlanError, UnknownNameError
 from hpc_train.jobs.job import Topology
-from hpc_train.plans.context import Context, asked_at, from_job, with_key
+from hpc_train.plans.context import Context, asked_at, from_job, show, with_key
 from hpc_train.plans.node_and_rank_counts import resolve_topology
 from hpc_train.plans.plan import Setting
 from hpc_train.plans.queue_limits import SizeName, limits_on
@@ -107,8 +107,8 @@ def _check_name(context: Context, key: str, names: Sequence[str]) -> None:
     """Refuse a partition or a qos that is not among those of the site, if it lists them."""
     site, name = context.site.value, getattr(context.job.value, key)
     if name is not None and names and name not in names and ANY not in names:
-        place, shown = context.job.origin(key), f"hpctrain site show {site.name}"
-        raise UnknownNameError(f"{key} of {site.name}", name, names, place, shown)
+        place, what = context.job.origin(key), f"{key} of {site.name}"
+        raise UnknownNameError(what, name, names, place, show(context.site))
 
 
 def _elsewhere(context: Context) -> str:

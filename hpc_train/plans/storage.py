@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from hpc_train.base.errors import PlanError, UnknownNameError
 from hpc_train.base.slurm_options import DIRECTIVE_VALUE
 from hpc_train.jobs.job import SourcedJob
-from hpc_train.plans.context import Context
+from hpc_train.plans.context import Context, show
 from hpc_train.plans.plan import Setting
 from hpc_train.sites.batch_system import BatchSystem
 from hpc_train.sites.profile import SourcedSite
@@ -34,8 +34,8 @@ def storage_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
     for index, name in enumerate(job.value.storage):
         place = job.near(f"storage.{index}")
         if name not in site.value.storage:
-            what, shown = f"storage of {site.value.name}", f"hpctrain site show {site.value.name}"
-            raise UnknownNameError(what, name, site.value.storage, place, shown)
+            what = f"storage of {site.value.name}"
+            raise UnknownNameError(what, name, site.value.storage, place, show(site))
         storage = site.value.storage[name]
         settings[f"storage.{name}"] = Setting(
             value=storage.path, origin=place, why=storage.note or ""

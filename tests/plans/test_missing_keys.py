@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from hpc_train.base.data_folders import profile_folder
 from hpc_train.base.decode import decode
@@ -16,9 +15,7 @@ from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
 from hpc_train.plans.missing_keys import missing_keys
-from hpc_train.plans.sample_jobs import queue_slots, sample
 from hpc_train.sites.load import load_site
-from hpc_train.sites.partition import ANY
 from hpc_train.sites.profile import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
@@ -63,7 +60,7 @@ def test_all_are_named_at_once(job: Jobs, slurm: Sites) -> None:
     assert "allowed: a, b" in rows[0]
     hint = failure.value.hint
     assert "--partition a --account p1 --qos short --time 1h" in hint
-    assert hint.endswith("hpctrain site show big --job")
+    assert hint.endswith("hpctrain site show big.yaml --job")
 
 
 def test_one_is_a_sentence(job: Jobs, slurm: Sites) -> None:
@@ -115,33 +112,6 @@ def test_missing_keys_are_named_before_the_job_fits_a_partition(job: Jobs, slurm
     site = slurm(partition_choice="fitting", partitions=partitions, account=account)
     with pytest.raises(PlanError, match="big needs an account"):
         make_plan(job({"nodes": 9}), site)
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_nodes_with_gpus_want_their_number(job: Jobs, name: str) -> None:
-    """A job for each partition, complete but for the GPUs; without a partition if it need not."""
-    site = load_site(name)
-    counted = site.value.gpu_request != "none"
-    for slot in queue_slots(site.value):
-        whole = sample(slot, site.value.launchers.default, nodes=slot.least)
-        resources = replace(whole.value.resources, gpus_per_node=None)
-        wanted = bool(counted and slot.partition.gpus_per_node and whole.value.partition)
-        given = replace(whole, value=replace(whole.value, resources=resources))
-        said = [one.key for one in missing_keys(resolve_context(given, site))]
-        listed = slot.partition.name != ANY or len(site.value.partitions) == 1
-        assert ("resources.gpus_per_node" in said) == (wanted and listed), slot.partition.name
-
-
-@pytest.mark.parametrize("name", ["fir", "narval", "rorqual", "isambard-ai", "perlmutter"])
-def test_a_job_without_gpus_is_refused_and_zero_accepted(job: Jobs, name: str) -> None:
-    site = load_site(name)
-    keys = {"account": site.value.account.example or "def-abc", "resources.time": "1h"}
-    given = with_keys(job({"nodes": 2}), keys)
-    with pytest.raises(PlanError, match=r"needs .*GPUs of each node: there are 4") as failure:
-        make_plan(given, site)
-    assert "--gpus-per-node 4" in failure.value.hint
-    cpus = with_keys(given, keys | {"resources.gpus_per_node": "0"})
-    assert make_plan(cpus, site).topology.gpus_per_node == 0
 
 
 def test_the_example_of_gpus_fits_the_partition(job: Jobs, slurm: Sites) -> None:
