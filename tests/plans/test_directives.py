@@ -117,12 +117,6 @@ def test_an_allocation_has_them_once(tmp_path: Path) -> None:
         allocate(site, [("x", first), ("y", second)], "s")
 
 
-def test_a_site_without_slurm_leaves_them_out(tmp_path: Path) -> None:
-    (tmp_path / "job.yaml").write_text('{"command": ["a"], "directives": {"nice": 1}}')
-    plan = make_plan(load_job(tmp_path / "job.yaml", []), load_site("local"))
-    assert plan.directives == ()
-
-
 @pytest.mark.parametrize(
     ("version", "option", "refused"),
     [

@@ -87,10 +87,6 @@ def test_the_variable_is_not_set_beside_the_key(job: Jobs, slurm: Sites, where: 
         make_plan(job(**(env if where == "job" else {})), slurm(**(env if where == "site" else {})))
 
 
-GPUS = {"resources": {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}}
-MPI = {"backend": "mpi", "launcher": "mpirun"}
-
-
 def test_only_another_backend_gives_a_run_another_name(job: Jobs, slurm: Sites) -> None:
     def digest(**keys: Any) -> str:
         return plan_digest(make_plan(job({"gpus_per_node": 2}, **keys), slurm()))

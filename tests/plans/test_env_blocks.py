@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
-from hpc_train.base.values import Sourced, decode_unit
+from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.context import resolve_context
-from hpc_train.plans.environment import meets
-from hpc_train.plans.network import network_context
-from hpc_train.plans.node_and_rank_counts import resolve_topology
 from hpc_train.plans.plan import EnvChange, LaunchPlan
-from hpc_train.sites.partition import When
 from hpc_train.sites.profile import SiteProfile
 from tests.cases import cases
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
 GPUS = {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}
-NEW = {"nccl": "2.27.3", "gpus": "nvidia"}
 
 
 def block(plan: LaunchPlan) -> bool:
@@ -58,16 +51,6 @@ def given(job: Jobs, slurm: Sites) -> Callable[..., LaunchPlan]:
         return make_plan(job(**keys), slurm(env_blocks=blocks, **(site_keys or {})))
 
     return make
-
-
-@pytest.mark.parametrize("inside", [True, False])
-def test_ranks_in_a_container_are_known(job: Jobs, slurm: Sites, inside: bool) -> None:
-    image = {"container": {"image": "/images/torch.sif"}} if inside else {}
-    context = resolve_context(job(GPUS, **image), slurm())
-    topology, _ = resolve_topology(context)
-    facts = network_context(context, topology, "nccl")
-    when = msgspec.convert({"container": True}, When, dec_hook=decode_unit)
-    assert meets(when, facts) == inside
 
 
 @pytest.mark.parametrize(

@@ -76,16 +76,3 @@ def test_an_unknown_launcher_names_the_nearest(job: Jobs, slurm: Sites) -> None:
         UnknownNameError, match="unknown launcher 'torchrn'; did you mean 'torchrun'"
     ):
         make_plan(job(launcher="torchrn"), slurm())
-
-
-def test_one_slot_per_node_holds_the_cores_of_all_its_ranks(job: Jobs, slurm: Sites) -> None:
-    plan = make_plan(job({"gpus_per_node": 4, "cpus_per_task": 8}, launcher="torchrun"), slurm())
-    options = dict(plan.directives)
-    assert (options["ntasks-per-node"], options["cpus-per-task"]) == ("1", "32")
-
-
-def test_the_site_may_name_its_template(job: Jobs, slurm: Sites) -> None:
-    ours, own = (make_plan(job(), slurm(**keys)) for keys in ({}, {"template": "mine.sbatch.j2"}))
-    assert (ours.template, own.template) == ("slurm.sbatch.j2", "mine.sbatch.j2")
-    assert own.settings["template"].value == "mine.sbatch.j2"
-    assert "template" not in ours.settings

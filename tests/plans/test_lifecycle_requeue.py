@@ -52,12 +52,6 @@ def test_ranks_on_other_nodes_and_in_images_have_its_variables(
     assert not any("HPCTRAIN_CHECKPOINTS" in str(token) for token in plain)
 
 
-def test_a_job_without_the_key_is_not_queued_again(job: Jobs, slurm: Sites) -> None:
-    plan = make_plan(job(), slurm())
-    assert "requeue" not in dict(plan.directives)
-    assert plan.lifecycle is None
-
-
 def test_a_directive_of_the_job_is_written_once(job: Jobs, slurm: Sites) -> None:
     plan = make_plan(job(lifecycle={}, directives={"requeue": True}), slurm())
     assert [option for option, _ in plan.directives].count("requeue") == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.base.errors import PlanError, SpecError
+from hpc_train.base.errors import PlanError
 from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
@@ -37,10 +37,6 @@ def test_the_script_passes_on_what_slurm_cannot_bring(
     assert plan.passes_signal
 
 
-def test_nobody_asks_for_it_unasked(job: Jobs, slurm: Sites) -> None:
-    assert "signal" not in dict(make_plan(job(), slurm()).directives)
-
-
 @pytest.mark.parametrize(
     ("resources", "keys", "message"),
     [
@@ -61,11 +57,6 @@ def test_what_cannot_be(
 def test_a_run_of_several_in_one_allocation(job: Jobs, slurm: Sites) -> None:
     with pytest.raises(PlanError, match="needs a time limit of the run's own"):
         make_plan(job({"time": "1h"}, **LEAD), slurm(), nested=True)
-
-
-def test_a_time_has_a_unit(job: Jobs) -> None:
-    with pytest.raises(SpecError, match="signal_before_end: 120 is not a time"):
-        job(signal_before_end=120)
 
 
 def test_no_scheduler_sends_none(job: Jobs, local: Sourced[SiteProfile]) -> None:

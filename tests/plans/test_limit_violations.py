@@ -31,21 +31,6 @@ def limits(job: Sourced[JobSpec], site: Sourced[SiteProfile]) -> tuple[str, ...]
 
 
 @pytest.mark.parametrize(
-    ("resources", "message"),
-    [
-        ({"gpus_per_node": 8}, "gpus_per_node = 8, but big gpu has at most 4"),
-        ({"mem": "1T"}, "mem = 1024G, but big gpu has at most 480G"),
-    ],
-)
-def test_more_than_the_partition_has(
-    job: Jobs, slurm: Sites, resources: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(HpcTrainError) as failure:
-        limits(job({"gpus_per_node": 0, **resources}), slurm(partitions=[PARTITION]))
-    assert message in failure.value.message
-
-
-@pytest.mark.parametrize(
     ("resources", "keys", "said"),
     [
         ({}, {}, "name resources.mem (a node of big has 480G)"),
@@ -64,10 +49,6 @@ def test_exclusive_gives_no_memory(
     warnings = " ".join(limits(job({"exclusive": True, "gpus_per_node": 0, **resources}), site))
     assert ("job.yaml:9: exclusive without mem" in warnings) == bool(said)
     assert warnings.endswith(said)
-
-
-def test_a_job_that_fits_has_no_warning(job: Jobs, slurm: Sites) -> None:
-    assert limits(job({"nodes": 4, "gpus_per_node": 4}), slurm(partitions=[PARTITION])) == ()
 
 
 def test_a_site_that_lists_no_partitions_refuses_none(job: Jobs, slurm: Sites) -> None:

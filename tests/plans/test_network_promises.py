@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
-from hpc_train.sites.partition import Fabric
 from hpc_train.sites.profile import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
@@ -23,13 +21,6 @@ Sites = Callable[..., Sourced[SiteProfile]]
 Planned = Callable[[dict[str, Any], int, int, str], LaunchPlan]
 
 ALWAYS = {"OMP_NUM_THREADS", "PYTHONUNBUFFERED"}
-
-
-def test_mpirun_hands_the_variables_on(planned: Planned) -> None:
-    plan = planned({"fabric": "infiniband"}, 2, 4, "mpirun")
-    words = [getattr(token, "text", "") for token in plan.launch.argv]
-    handed_on = {words[i + 1] for i, word in enumerate(words) if word == "-x"}
-    assert {"NCCL_NET", "OMPI_MCA_pml"} <= handed_on
 
 
 @pytest.mark.parametrize("gpu_type", ["mi250", "MI300X", "gfx942", "amd-mi210"])
@@ -139,44 +130,6 @@ def test_a_nested_study_asks_for_the_option_when_one_size_needs_it(job: Jobs, sl
     ]
     assert dict(allocate(site, plans, "study").directives)["network"] == "disable_rdzv_get"
     assert "network" not in dict(allocate(site, plans[:1], "study").directives)
-
-
-GIVEN = st.fixed_dictionaries(
-    {"fabric": st.sampled_from(get_args(Fabric))},
-    optional={
-        "interfaces": st.sampled_from([["eth0"], ["hsn0", "hsn1"]]),
-        "hcas": st.just(["mlx5_0", "mlx5_10"]),
-        "gdr_level": st.sampled_from(["PIX", "SYS"]),
-        "gid_index": st.integers(0, 255),
-        "traffic_class": st.integers(0, 255),
-        "alt_read": st.booleans(),
-        "nccl": st.sampled_from(["2.12", "2.20.5", "2.21", "2.30.7"]),
-        "gpus": st.sampled_from(["nvidia", "amd"]),
-    },
-)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    network=GIVEN,
-    place=st.tuples(
-        st.integers(1, 3), st.sampled_from([0, 4]), st.sampled_from(["srun", "torchrun", "mpirun"])
-    ),
-)
-def test_whatever_the_network_nothing_harmful_is_set(
-    planned: Planned, network: dict[str, Any], place: tuple[int, int, str]
-) -> None:
-    plan = planned(network, *place)
-    env = dict(plan.env)
-    assert not env.keys() & {"UCX_TLS", "NCCL_ALGO", "NCCL_PROTO", "NCCL_DEBUG", "NCCL_IB_DISABLE"}
-    assert str(env.get("NCCL_IB_HCA", "=")).startswith("=")
-    assert env.get("NCCL_NET_GDR_LEVEL", "PHB") in ("LOC", "PIX", "PXB", "PHB", "SYS")
-    assert ("NCCL_IB_GID_INDEX" in env) <= (network.get("nccl") in ("2.12", "2.20.5"))
-    assert ("NCCL_SOCKET_IFNAME" in env) <= ("interfaces" in network)
-    alone = env.keys() - ALWAYS - {"NCCL_NET"}
-    assert place[0] > 1 or not alone
-    together = "network" in dict(plan.directives)
-    assert together == (env.get("FI_CXI_RDZV_PROTO") == "alt_read")
 
 
 TABLE = yaml.safe_load((Path(__file__).parent / "network_variables.yaml").read_bytes())

@@ -73,12 +73,6 @@ def test_one_rank_per_gpu_on_a_cluster(job: Jobs, slurm: Sites) -> None:
     assert settings["cpus_per_task"].why == "the site's cores per node are not known"
 
 
-def test_cores_are_shared_where_the_site_knows_them(job: Jobs, slurm: Sites) -> None:
-    site = slurm(partitions=[{"name": "p", "default": True, "cpus_per_node": 128}])
-    topology, _ = resolve_topology(resolve_context(job({"tasks_per_node": 4}), site))
-    assert topology.cpus_per_task == 32
-
-
 def test_nodes_that_come_with_their_gpus_need_no_number(job: Jobs, slurm: Sites) -> None:
     site = slurm(
         gpu_request="none",

@@ -81,15 +81,6 @@ def test_each_launcher_in_a_hint_starts_the_job(name: str) -> None:
         make_plan(with_launcher(made, other, wish), site)
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_one_process_is_refused_for_several_ranks(name: str) -> None:
-    site = everywhere(load_site(name))
-    ranks = r"the launcher single runs one process, not [24] ranks"
-    with pytest.raises(PlanError, match=ranks) as failure:
-        make_plan(job(site, "single", {}), site)
-    assert site.value.launchers.default in list(named(failure.value))
-
-
 def test_a_site_may_offer_no_other(slurm: Any) -> None:
     launchers = {"default": "single", "allowed": ["single"]}
     site: Sourced[SiteProfile] = slurm(launchers=launchers)

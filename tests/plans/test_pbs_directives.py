@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from hpc_train.base.errors import PlanError, SiteProfileError
-from hpc_train.jobs.job import Elastic
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.plan import LaunchPlan
@@ -185,11 +184,3 @@ def test_the_list_of_cores_of_pals_is_for_as_many_ranks(pbs: Sites, job: Jobs) -
     four = make_plan(job({"nodes": 2, "tasks_per_node": 4}), site)
     assert "--depth=16 --cpu-bind depth" in words(four.launch)
     assert four.settings["cpu_bind"].why == "left out: 2 masks, 4 ranks on a node"
-
-
-def test_an_elastic_job_is_refused_for_the_scheduler_before_the_launcher(
-    pbs: Sites, job: Jobs
-) -> None:
-    wanted = job({"nodes": 2}, launcher="mpirun", elastic=Elastic(max_restarts=1))
-    with pytest.raises(PlanError, match="a node that fails ends the job"):
-        make_plan(wanted, pbs())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hpc_train.base.errors import HpcTrainError, PlanError
+from hpc_train.base.errors import PlanError
 from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.jobs.override import parse_setting
@@ -110,11 +110,6 @@ def test_what_it_takes(asked: Jobs, here: Sourced[SiteProfile], settings: tuple[
     assert make_plan(asked(*settings), here).warnings == ()
 
 
-def test_an_unknown_qos_has_a_neighbour(asked: Jobs, here: Sourced[SiteProfile]) -> None:
-    with pytest.raises(HpcTrainError, match="unknown qos of here 'area2'; did you mean 'area'"):
-        make_plan(asked("qos=area2"), here)
-
-
 def test_a_star_takes_any_qos(job: Jobs, slurm: Sites) -> None:
     site = slurm(qos=[{"name": "debug"}, {"name": "*", "max_nodes": 2}])
     assert dict(make_plan(job(qos="mine"), site).directives)["qos"] == "mine"
@@ -139,14 +134,6 @@ def test_an_allocation_of_a_study_keeps_to_the_bounds(job: Jobs, slurm: Sites) -
         allocate(site, plans, "s")
     small = [("a", make_plan(job({"nodes": 1, "time": "31m"}), site, nested=True))] * 2
     assert dict(allocate(site, small, "s").directives)["time"] == "01:03:00"
-
-
-def test_runs_of_one_allocation_are_for_one_partition(job: Jobs, slurm: Sites) -> None:
-    """Two partitions may be the same to sbatch."""
-    site = slurm(partitions=[{"name": "a", "select": {}}, {"name": "b", "select": {}}])
-    plans = [(n, make_plan(job(partition=n), site, nested=True)) for n in ("a", "b")]
-    with pytest.raises(PlanError, match=r"job\.yaml:1: partition is a, b; with placement nested"):
-        allocate(site, plans, "s")
 
 
 def test_a_longer_qos_is_named(job: Jobs, slurm: Sites) -> None:

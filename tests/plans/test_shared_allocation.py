@@ -109,18 +109,6 @@ def test_the_largest_of_everything_is_asked_for_once(job: Jobs, slurm: Sites) ->
     assert (found.name, found.site, found.warnings) == ("study", "big", ())
 
 
-def test_nothing_is_asked_for_that_no_run_asks_for(job: Jobs, slurm: Sites) -> None:
-    found = shared(slurm(gpu_request="gres"), job({"time": "1m"}), job({"time": "1m"}))
-    assert set(dict(found.directives)) == {
-        "job-name",
-        "nodes",
-        "ntasks-per-node",
-        "cpus-per-task",
-        "time",
-        "open-mode",
-    }
-
-
 @pytest.mark.parametrize(
     ("runs", "slots"),
     [

@@ -76,16 +76,6 @@ def test_the_job_may_order_its_gpus_itself(job: Jobs, slurm: Sites) -> None:
     assert dict(plan.env)["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
 
 
-def test_no_gpus_and_no_turned_order_say_nothing(job: Jobs, slurm: Sites) -> None:
-    straight = slurm(partitions=[{**TURNED, "gpu_order": [0, 1, 2, 3]}])
-    for plan in (
-        make_plan(job({"gpus_per_node": 0}), turned(slurm)),
-        make_plan(job({"gpus_per_node": 4}), straight),
-    ):
-        assert plan.changes == ()
-        assert "gpu_order" not in plan.settings
-
-
 def test_a_partition_has_its_own_interfaces_and_adapters(job: Jobs, slurm: Sites) -> None:
     network = {"fabric": "infiniband", "interfaces": ["ib0"], "hcas": ["mlx5_0"]}
     own: dict[str, Any] = {"name": "h100", "interfaces": ["eno2np0"], "hcas": ["mlx5_4", "mlx5_5"]}

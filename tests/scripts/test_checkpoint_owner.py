@@ -140,12 +140,6 @@ def test_a_process_that_is_gone_frees_its_folder(
     assert "which has ended" in jobs.start("b")
 
 
-def test_a_job_without_a_shared_folder_has_no_owner(
-    jobs: JobsOfOneFolder, plan: Callable[..., LaunchPlan]
-) -> None:
-    assert "hpctrain_own_checkpoints" not in render_script(plan("slurm-generic")).text
-
-
 # Lists the jobs of the file `queue`; a controller that is gone does not answer.
 SQUEUE = """\
 #!/bin/bash

@@ -81,18 +81,6 @@ def test_spawn_in_apptainer(boxed: Plans, execute: Execute, tmp_path: Path) -> N
     assert [said(tmp_path, f"node-{node}") for node in (0, 1)] == [["0", "2"], ["1", "2"]]
 
 
-def test_what_apptainer_is_told(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
-    job = boxed(box={"mounts": ["/a b:/c d:ro"]}, workdir=str(tmp_path))
-    assert run(execute, job, tmp_path) == "0 "
-    found = list(calls(tmp_path / "notes", "apptainer"))
-    assert len(found) == 2
-    assert found[0][:10] == [
-        *("apptainer", "exec", "--bind", str(tmp_path), "--bind", str(tmp_path)),
-        *("--bind", "/a b:/c d:ro", "--pwd", str(tmp_path)),
-    ]
-    assert found[0][10:12] == [str(tmp_path / "an image.img"), "bash"]
-
-
 ENTRANCES = [
     (runtime, launcher)
     for runtime in ("apptainer", "shifter", "pyxis")

@@ -317,14 +317,6 @@ def test_the_ranks_save_what_they_have(
     assert (status["exit_code"], status["failure"]) == (0, None)
 
 
-@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
-def test_the_script_itself_is_left_alone_by_slurm(plan: Plans, launcher: str) -> None:
-    """Slurm brings the signal to the ranks, and no second one must follow."""
-    text = render_script(plan("slurm-generic", launcher=launcher, signal_before_end="2m")).text
-    assert "#SBATCH --signal=USR1@120\n" in text
-    assert "kill -s USR1" not in text
-
-
 BY_FILE = """\
 import os, pathlib, signal, sys, time
 signal.signal(signal.SIGUSR1, lambda *_: sys.exit(9))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings, strategies as st
+from hypothesis import strategies as st
 
 from hpc_train.base.errors import (
     PlanError,
@@ -113,22 +113,6 @@ def test_under_each_launcher(plan: Plans, tmp_path: Path, launcher: str, tasks: 
 
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=40)
-
-
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-@given(arguments=st.lists(TEXT, max_size=4), value=TEXT)
-def test_any_text(plan: Plans, tmp_path: Path, arguments: list[str], value: str) -> None:
-    made = plan(
-        command=program(tmp_path, arguments),
-        launcher="single",
-        env={"V": value},
-        resources={"cpus_per_task": 1},
-    )
-    done = run(made, tmp_path)
-    assert done.returncode == 0, done.stderr
-    seen = json.loads((tmp_path / "seen-0.json").read_text())
-    assert seen["argv"] == arguments
-    assert seen["env"]["V"] == value
 
 
 # The last one: of launchers and partitions.
@@ -285,14 +269,6 @@ def tried(make: Callable[..., str], plain: str, place: str, text: str, which: st
     return False
 
 
-def test_the_plain_job_is_fine(script: Callable[..., str]) -> None:
-    assert len(directives(script())) > 8
-    assert {"name", "env.V", "env.V!", "container.mounts.0", "secrets.T"} <= set(JOB_PLACES)
-    assert {"env_blocks.1.env.B!", "preflight.space./var/scratch!", "rendezvous.suffix"} <= set(
-        SITE_PLACES
-    )
-
-
 @pytest.mark.parametrize("each", [3, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("which", ["job", "site"])
 def test_no_text_becomes_an_option(script: Callable[..., str], which: str, each: int) -> None:
@@ -312,15 +288,3 @@ def test_nothing_takes_a_nul_or_half_a_letter(script: Callable[..., str], letter
     for place in (*SITE_PLACES, *sorted(CODE)):
         with pytest.raises(SiteProfileError):
             script(site=changed(SITE, place, f"/a{letter}b"))
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    text=st.one_of(st.text(max_size=30), st.sampled_from(REFUSED)),
-    place=st.sampled_from([("job", p) for p in JOB_PLACES] + [("site", p) for p in SITE_PLACES]),
-)
-@example(text="x\n", place=("job", "name"))
-def test_any_text_is_written_or_refused(
-    script: Callable[..., str], text: str, place: tuple[str, str]
-) -> None:
-    tried(script, script(), place[1], text, place[0])

@@ -6,28 +6,20 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType
 
 import msgspec
 import pytest
-from hypothesis import given, settings, strategies as st
-from jinja2 import Environment
 
 from hpc_train.base.errors import RenderError
-from hpc_train.plans.plan import FirstOf, JobVar, LaunchPlan, Setting, Text
+from hpc_train.plans.plan import FirstOf, LaunchPlan
 from hpc_train.scripts import render, template_loader
 from hpc_train.scripts.render import (
-    command,
     comment,
-    directive,
-    exports,
-    quoted_directive,
     render_script,
     required,
     sh,
     token,
 )
-from hpc_train.scripts.template_loader import cached_code
 from tests.cases import cases
 
 Plans = Callable[..., LaunchPlan]
@@ -125,7 +117,6 @@ def test_what_is_no_template(refused: Refused, folder: Path, content: bytes, mes
 
 
 Places = tuple[Path, Path]
-TEXT = "{{ plan.name }}"
 
 
 @pytest.fixture
@@ -144,39 +135,6 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
     template_loader._modules_stamp.cache_clear()
 
 
-def times(*texts: str, before: Callable[[], object] = lambda: None) -> int:
-    """Return how often a template is compiled that has these texts, one after the other."""
-    made = []
-
-    def make(text: str) -> CodeType:
-        made.append(text)
-        return compile(repr(text), "t", "eval")
-
-    for number, text in enumerate(texts):
-        if number:
-            before()
-        code = cached_code(Environment(), "0:t", "t", text, lambda: make(text))  # noqa: B023, S701
-        assert eval(code) == text  # noqa: S307
-    return len(made)
-
-
-def test_once_for_a_text(places: Places) -> None:
-    assert times(TEXT, TEXT, TEXT) == 1
-    assert times(TEXT) == 0
-
-
-def test_again_for_another_text(places: Places) -> None:
-    assert times(TEXT, "else", TEXT) == 3
-
-
-def test_a_damaged_file_is_made_anew(places: Places) -> None:
-    def damage() -> None:
-        (file,) = places[1].iterdir()
-        file.write_bytes(file.read_bytes()[:-5])
-
-    assert times(TEXT, TEXT, before=damage) == 2
-
-
 def test_only_the_packages_own_are_kept(
     places: Places, plan: Callable[..., LaunchPlan], tmp_path: Path
 ) -> None:
@@ -190,13 +148,6 @@ def test_only_the_packages_own_are_kept(
     render._environment.cache_clear()
     assert render.render_script(plan(), [own]) == first
     assert {file.name: file.stat().st_mtime_ns for file in places[1].iterdir()} == kept
-
-
-def test_a_literal_is_quoted_and_a_job_variable_expands() -> None:
-    assert token(Text(text="a $(id)")) == "'a $(id)'"
-    assert token(JobVar(name="MASTER_ADDR")) == '"$MASTER_ADDR"'
-    assert required(JobVar(name="R")) == '"${R:?the launcher did not set it}"'
-    assert required(Text(text="0")) == "0"
 
 
 @pytest.mark.parametrize(
@@ -221,58 +172,10 @@ def test_of_several_variables_the_first_that_is_set_counts(
         assert (done.returncode, done.stdout) == (0, value)
 
 
-def test_a_directive_with_blanks_keeps_its_backslashes_and_quotes() -> None:
-    assert quoted_directive("gpu:4") == "gpu:4"
-    assert quoted_directive('a\\b "c"') == '"a\\\\b \\"c\\""'
-
-
-def test_variables_of_two_files_have_lines_of_their_own(plan: Callable[..., LaunchPlan]) -> None:
-    why = "the fabric"
-    made = msgspec.structs.replace(
-        plan(),
-        env=(("A", "1"), ("B", "2"), ("C", "3")),
-        settings={
-            "env.A": Setting(value="1", origin="site.yaml:3", why=why),
-            "env.B": Setting(value="2", origin="site.yaml:4", why=why),
-            "env.C": Setting(value="3", origin="job.yaml:5", why=why),
-        },
-    )
-    assert exports(made, notes=False) == "export A=1 B=2\nexport C=3\n"
-
-
 def test_a_value_that_begins_with_an_equals_sign_is_no_comparison() -> None:
     assert sh("=mlx5_0") == "'=mlx5_0'"
     assert sh("=it's") == "'=it'\"'\"'s'"
     assert sh("a=b") == "a=b"
-
-
-@pytest.mark.parametrize("value", ["a b", "x\n#SBATCH --qos=high", "$(id)", "`id`", "a'b", '"', ""])
-def test_a_directive_cannot_become_another(value: str) -> None:
-    with pytest.raises(RenderError, match="cannot be written as an #SBATCH value"):
-        directive(value)
-
-
-def test_a_long_command_breaks_before_options() -> None:
-    words = [Text(text=word) for word in ["srun", *[f"--option-number-{i}=x" for i in range(9)]]]
-    lines = command(words).split(" \\\n  ")
-    assert len(lines) > 1
-    assert all(len(line) < 100 for line in lines)
-    assert all(line.startswith("--") for line in lines[1:])
-
-
-HOSTILE = st.text(st.sampled_from("a b\n\\'\"$`n!=#\r\t"), max_size=12)
-
-
-@settings(deadline=None, max_examples=15)
-@given(HOSTILE, HOSTILE)
-def test_bash_reads_back_what_was_quoted(one: str, other: str) -> None:
-    values = [one, other, "a\\nb\n", "\\'\n"]
-    words = " ".join(map(sh, values))
-    printed = subprocess.run(
-        ["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, check=True
-    )
-    # As bytes: text would lose the carriage returns.
-    assert printed.stdout.decode() == "".join(f"{value}\0" for value in values)
 
 
 def test_a_comment_has_no_line_end_of_any_kind() -> None:

@@ -15,7 +15,7 @@ import pytest
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
 from tests.scripts.job_starts import save
-from tests.scripts.stubs import SITE, calls, install
+from tests.scripts.stubs import SITE, install
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
@@ -66,27 +66,6 @@ def test_each_rank_knows_itself(
         last = ["a b", "$x"] + ([f"--local_rank={local}"] if launcher == "deepspeed" else [])
         names = [str(rank), local, "2", "localhost", "it's, a b", "3"]
         assert said(tmp_path, rank) == [*names, *last]
-
-
-def test_the_machine_rank_of_accelerate_is_that_of_the_node(
-    big: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    assert run(execute, big(launcher="accelerate"), tmp_path) == 0
-    ranks = []
-    for words in calls(tmp_path / "notes", "accelerate"):
-        ranks.append(words[words.index("--machine_rank") + 1])
-        assert words[words.index("--main_process_ip") + 1] == "localhost"
-        assert words[words.index("--num_cpu_threads_per_process") + 1] == "3"
-    assert sorted(ranks) == ["0", "1"]
-
-
-@pytest.mark.parametrize("launcher", ["srun", "ibrun", "accelerate", "deepspeed"])
-def test_the_code_of_the_rank_that_failed(
-    big: Plans, execute: Execute, tmp_path: Path, launcher: str
-) -> None:
-    job = big(launcher=launcher, command=["bash", "-c", '[ "$RANK" = 0 ] || exit 7'])
-    assert run(execute, job, tmp_path) != 0
-    assert (failure(tmp_path)["rank"], failure(tmp_path)["exit_code"]) == (1, 7)
 
 
 def test_an_mpi_that_ibrun_does_not_say_is_a_word_and_no_rank(

@@ -90,21 +90,3 @@ def test_a_library_that_nccl_finds_is_enough(tmp_path: Path, file: str, name: st
     places = {"LD_LIBRARY_PATH": f"/none:{path.parent}", "NCCL_NET_PLUGIN": str(path)}
     done = check(plan_of("perlmutter"), tmp_path, **{name: places.get(name, str(tmp_path / "a b"))})
     assert (done.returncode, done.stdout) == (0, "found\n"), done.stderr
-
-
-@pytest.mark.parametrize(
-    ("site", "nodes", "keys", "name"),
-    [
-        ("perlmutter", 2, {}, "NCCL_NET"),
-        ("perlmutter", 1, {}, None),
-        ("perlmutter", 2, {"env": {"NCCL_NET": "AWS Libfabric"}}, None),
-        ("perlmutter", 2, {"container": {"image": "i"}}, None),
-        ("nebius", 2, {"partition": "gpu"}, None),
-        ("gcp-a3-ultra", 2, {"partition": "gpu"}, "NCCL_NET"),
-        ("isambard-ai", 2, {}, None),
-    ],
-)
-def test_which_jobs_look(site: str, nodes: int, keys: dict[str, Any], name: str | None) -> None:
-    plan = plan_of(site, nodes, **keys)
-    assert (plan.plugin.name if plan.plugin else None) == name
-    assert (CALL in render_script(plan).text) == (name is not None)

@@ -19,7 +19,6 @@ from hpc_train.base.values import Duration, Memory, Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.partition import Network, Preflight
 
@@ -138,16 +137,6 @@ def test_a_node_that_does_not_answer(execute: Execute, tmp_path: Path) -> None:
     done = execute(plan(timeout=Duration(6)), tmp_path, **WELL, BEFORE=lost)
     assert "hpctrain: preflight: node1: did not answer within 6 s\n" in done.stderr
     assert status(tmp_path)["bad_nodes"] == "node1"
-
-
-def test_what_the_network_names_is_looked_at() -> None:
-    network = Network(fabric="infiniband", interfaces=("ib0",), hcas=("mlx5_0:1", "mlx5_2"))
-    made = plan(network=network)
-    assert made.preflight is not None
-    assert made.preflight.interfaces == ("ib0",)
-    assert made.preflight.hcas == (("mlx5_0", "1"), ("mlx5_2", ""))
-    text = render_script(made).text
-    assert " interface=ib0 hca=mlx5_0:1 hca=mlx5_2'" in text
 
 
 def test_a_hung_srun_is_ended(execute: Execute, tmp_path: Path) -> None:

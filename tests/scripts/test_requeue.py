@@ -265,11 +265,6 @@ def test_starts_without_progress_end_the_job(started: Callable[..., Job]) -> Non
     assert [row["stalled"] for row in job.rows()] == [0, 1, 2]
 
 
-def test_progress_sets_the_count_back(started: Callable[..., Job]) -> None:
-    job = started(max_stalled=2)
-    assert [job.start(75, step=step)[1] for step in (10, 10, 20, 20)] == [True] * 4
-
-
 def test_what_is_trained_again_after_a_damaged_checkpoint_is_no_progress(
     started: Callable[..., Job],
 ) -> None:

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.logs.collect import collect
-from hpc_train.logs.read_log import ParseStats
-from hpc_train.logs.record import Record
 from hpc_train.plans.plan import LaunchPlan
 
 Plans = Callable[..., LaunchPlan]
@@ -143,10 +140,6 @@ def test_a_folder_that_a_node_sees_a_moment_later_will_do(
     done = execute(job, folder, BEFORE=f"{HIDE}; (sleep 0.5; {SHOW}) & disown")
     assert (done.returncode, done.stderr) == (0, "")
     assert told(folder) == str(folder)
-
-
-def records(folder: Path, census: ParseStats) -> list[Record]:
-    return list(collect("r", [folder / "logs"], census=census))
 
 
 def test_another_attempt_is_marked_in_each_log(

@@ -78,15 +78,6 @@ def plan_of(plan: Plans, site: str) -> LaunchPlan:
     return mine(plan, site, template=ours)
 
 
-def test_blocks_come_in_the_order_of_work(plan: Plans, write: Write) -> None:
-    order = ["header", "tracking", "setup", "env"]
-    order += ["launcher", "rendezvous", "preflight", "launch", "finish"]
-    blocks = "".join(f"{{% block {name} %}}\n# block {name}\n{{% endblock %}}" for name in order)
-    folder = write("{% extends 'slurm.sbatch.j2' %}" + blocks)
-    lines = render_script(mine(plan), [folder]).text.splitlines()
-    assert [line.split()[-1] for line in lines if line.startswith("# block")] == order
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -102,12 +93,6 @@ def test_a_block_without_a_place_is_refused(
     with pytest.raises(RenderError) as failure:
         render_script(mine(plan), [folder])
     assert failure.value.message.startswith(f"{folder}/mine.j2:{said}")
-
-
-def test_the_first_folder_wins(plan: Plans, write: Write) -> None:
-    first, second = write("# first\n", folder="a"), write("# second\n", folder="b")
-    assert render_script(mine(plan), [first, second]).text == "# first\n"
-    assert render_script(mine(plan), [second, first]).text == "# second\n"
 
 
 def test_a_name_of_its_own_means_the_next_on_the_path(plan: Plans, write: Write) -> None:

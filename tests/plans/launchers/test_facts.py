@@ -6,12 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 from hpc_train.base.registry import BUILT_IN
-from hpc_train.plans.launchers.base import Launcher, find_launcher
-from hpc_train.plans.plan import LaunchRequest, Text
-from tests.plans.launchers.made import request
 
 ROOT = Path(__file__).parents[3]
 NAMES = tuple(BUILT_IN["launchers"])
@@ -19,30 +14,6 @@ NAMES = tuple(BUILT_IN["launchers"])
 # What lists launchers by scheduler, and strategies, of which one has the name of a launcher.
 TABLES = ("batch_system.py", "strategies.py")
 STAGES = ("plans", "scripts", "sites", "jobs", "submissions", "runs", "cli")
-
-
-def small(launcher: Launcher, scheduler: str) -> LaunchRequest:
-    alone = launcher.one_rank
-    nodes = 1 if alone or scheduler == "local" else 2
-    return request(scheduler, tasks=1 if alone else 4, nodes=nodes)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_argv_in_a_slurm_job_agrees_with_the_facts(name: str) -> None:
-    launcher = find_launcher(name)
-    launch = launcher.command(small(launcher, "slurm"))
-    assert (launch.argv[0] == Text(text="srun")) == launcher.through_srun
-    if launcher.through_srun:
-        assert (launch.slots_per_node == 4) == launcher.ranks_are_tasks
-    elif launcher.program:
-        assert launch.argv[0] == Text(text=launcher.program)
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("srun", "ibrun")])
-def test_argv_without_slurm_has_no_srun(name: str) -> None:
-    launcher = find_launcher(name)
-    launch = launcher.command(small(launcher, "local"))
-    assert Text(text="srun") not in launch.argv
 
 
 def test_no_stage_knows_a_launcher_by_name() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import PlanError, SpecError
@@ -21,7 +19,7 @@ from hpc_train.jobs.job import JobSpec
 from hpc_train.lint.lint_file import make_linter
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.launchers.base import Launcher, find_launcher
+from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.explain import explain
 from hpc_train.scripts.render import render_script
@@ -150,25 +148,6 @@ def test_its_facts_decide(home: Path) -> None:
         make_plan(job(shape, elastic={}), site)
 
 
-@pytest.mark.parametrize(
-    ("changed", "keys", "message"),
-    [
-        ({"through_srun": False}, {"container": {"image": "x"}}, "which the launcher flux does"),
-        ({"mpi": False}, {"backend": "mpi"}, "ranks that MPI knows; flux starts others"),
-        ({"signal_obstacle": "no way"}, {"signal_before_end": "1m"}, "default: no way"),
-    ],
-)
-def test_another_fact_decides_otherwise(
-    home: Path, changed: dict[str, Any], keys: dict[str, Any], message: str
-) -> None:
-    find_launcher("flux")
-    module = sys.modules["flux_for_hpctrain"]
-    launcher: Launcher = module.LAUNCHER
-    vars(module)["LAUNCHER"] = replace(launcher, **changed)
-    with pytest.raises(PlanError, match=message):
-        make_plan(job({"gpus_per_node": 0}, **keys), mysite(home, runtime="pyxis"))
-
-
 def test_a_plain_function_is_a_launcher_with_default_facts(home: Path) -> None:
     find_launcher("flux")
     module = sys.modules["flux_for_hpctrain"]
@@ -199,26 +178,3 @@ def test_it_starts_two_ranks(home: Path) -> None:
     assert done.returncode == 0, done.stderr
     logs = sorted(path.read_text().strip() for path in home.rglob("rank-*.out"))
     assert logs == ["0 of 2, 0 of 2", "1 of 2, 1 of 2"]
-
-
-def test_the_command_line_knows_it(home: Path) -> None:
-    mysite(home)
-    (home / "job.yaml").write_text("command: [python, t.py]\nresources: {gpus_per_node: 4}\n")
-    environment = {**os.environ, "PYTHONPATH": f"{home}:{Path(__file__).parents[3]}"}
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "hpc_train", *words]
-        return subprocess.run(
-            command, cwd=home, env=environment, capture_output=True, text=True, timeout=240
-        )
-
-    named = ("job.yaml", "--site", "mysite.yaml", "--launcher", "flux", "--time", "1h")
-    explained = run("explain", *named, "--json")
-    assert explained.returncode == 0, explained.stderr
-    rows = json.loads(explained.stdout)
-    assert "flux --ntasks" in json.dumps(rows)
-    check = run("site", "check", "mysite.yaml")
-    assert re.search(r"[1-9]\d* jobs planned, rendered and checked; 0 errors", check.stdout), check
-    mistaken = run("render", *(word.replace("flux", "fluxx") for word in named))
-    assert mistaken.returncode == 2
-    assert "did you mean 'flux'" in mistaken.stderr
