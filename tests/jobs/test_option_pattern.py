@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
 from hpc_train.base.errors import ReportError, SpecError
-from hpc_train.jobs.log_selection import Search
 from hpc_train.logs.formats.pattern import own_patterns
-from hpc_train.reports.build import build_report
-from hpc_train.reports.report_inputs import report_inputs
-from hpc_train.reports.write_report import render_report, target_of
-from hpc_train.scaling.report_options import ReportOptions
+from hpc_train.reports.write_report import target_of
 from hpc_train.sites.keys import key_rows
 
 
@@ -55,9 +48,6 @@ def test_what_is_wrong_is_named(text: str, message: str) -> None:
         own_patterns([text], "per_rank")
 
 
-DEMO = Path(__file__).parents[2] / "results" / "studies" / "digits-two-cores"
-
-
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
@@ -70,17 +60,6 @@ def test_what_no_training_can_reach_is_refused(text: str, wrong: str) -> None:
     with pytest.raises(ReportError, match=wrong) as refused:
         target_of(text)
     assert "--target accuracy=0.93" in (refused.value.hint or "")
-
-
-def test_the_demo_says_who_got_there() -> None:
-    found = report_inputs([str(DEMO)], Search(root=DEMO.parent))
-    report = build_report(found, ReportOptions(target=target_of("accuracy=0.937")))
-    shown = render_report(report, "text")
-    assert "Time to accuracy >= 0.937" in shown
-    assert shown.count("0/3") == 3
-    assert len(re.findall(r"(?:not reached +){3}", shown)) == 3
-    assert "Time to accuracy" in render_report(report, "html")
-    assert max(map(len, shown.splitlines())) <= 100
 
 
 def test_every_key_is_explained() -> None:

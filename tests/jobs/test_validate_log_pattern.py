@@ -59,11 +59,3 @@ def test_what_is_wrong_is_named_with_its_place(
         load(tmp_path, f"pattern: {{scope: global, {fields}}}\n")
     assert caught.value.message.startswith(f"{tmp_path}/study.yaml:5: pattern: ")
     assert all(word in caught.value.message for word in words)
-
-
-def test_the_second_of_several_is_named(tmp_path: Path) -> None:
-    good = f"  - {{regex: '{GOOD}', scope: per_rank}}\n"
-    with pytest.raises(
-        SpecError, match=r"study\.yaml:7: pattern\.1: .*has no named group for a metric"
-    ):
-        load(tmp_path, "pattern:\n" + good + "  - {regex: 'took', scope: global}\n")

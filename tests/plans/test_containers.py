@@ -54,6 +54,15 @@ def test_the_flag_of_the_gpus_maker(
     assert f"apptainer exec {flag} --bind" in words(plan.launch)
 
 
+def test_podman_is_told_every_name(boxed: Callable[..., LaunchPlan]) -> None:
+    plan = boxed("podman-hpc", resources={"gpus_per_node": 2})
+    text = words(plan.launch)
+    assert "podman-hpc run --rm --net=host --ipc=host --pid=host --gpu --volume $HPCTRAIN" in text
+    for name in ("RANK", "LOCAL_RANK", "SLURM_*", "A", "WANDB_MODE", "MASTER_ADDR"):
+        assert f"--env {name} " in text
+    assert text.endswith("--x /i/t.sif python t.py")
+
+
 def test_shifter_shows_no_secret_on_its_command_line(boxed: Callable[..., LaunchPlan]) -> None:
     plan = boxed("shifter", secrets={"HF_TOKEN": "env"})
     assert "HF_TOKEN" not in words(plan.launch)
@@ -159,3 +168,36 @@ def test_what_a_runtime_has_not(boxed: Callable[..., LaunchPlan], job: Jobs, slu
     with pytest.raises(PlanError, match=r"job\.yaml:1: big names no runtime") as failure:
         make_plan(job(container=IMAGE), slurm())
     assert "runtime: apptainer" in failure.value.hint
+
+
+@pytest.fixture
+def command(job: Jobs, slurm: Sites) -> Callable[..., str]:
+    def make(folder: str, **containers: Any) -> str:
+        env = {"HPCTRAIN_CHECKPOINTS": folder}
+        return words(
+            make_plan(job(env=env, container={"image": "pt"}), slurm(containers=containers)).launch
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("runtime", ["podman-hpc", "apptainer", "pyxis", "shifter"])
+@pytest.mark.parametrize(("mounts", "own"), [((), True), (["/data"], True), (["/scratch"], False)])
+def test_checkpoints_are_not_written_into_the_image(
+    command: Callable[..., str], runtime: str, mounts: list[str], own: bool
+) -> None:
+    there = "/scratch/me/ckpt:/scratch/me/ckpt" in command(
+        "/scratch/me/ckpt", runtime=runtime, mounts=mounts
+    )
+    assert there == (own and runtime != "shifter")
+
+
+def test_a_folder_below_the_working_folder_needs_no_mount(command: Callable[..., str]) -> None:
+    assert "ckpt" not in command("ckpt", runtime="podman-hpc")
+
+
+def test_checkpoints_have_one_path(command: Callable[..., str]) -> None:
+    """The script of the job reads their step outside."""
+    with pytest.raises(PlanError, match="/ckpt/a is /scratch/me on the host") as error:
+        command("/ckpt/a", runtime="podman-hpc", mounts=["/scratch/me:/ckpt"])
+    assert error.value.hint == "mount it at its own path, and name that: /scratch/me"

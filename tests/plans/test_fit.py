@@ -110,12 +110,6 @@ def test_a_gpu_binding_is_for_ranks_with_one_gpu(job: Jobs, slurm: Sites) -> Non
     assert "number 0" in plan.settings["gpu_bind"].why
 
 
-def test_gpus_that_the_partition_gives_are_not_asked_for(job: Jobs, slurm: Sites) -> None:
-    plan = make_plan(job({"gpus_per_node": 3}), slurm(gpu_request="none"))
-    assert plan.topology.tasks_per_node == 3
-    assert not any("gpu" in value or "gres" in key for key, value in plan.directives)
-
-
 def test_an_elastic_job_outlives_a_node(job: Jobs, slurm: Sites) -> None:
     elastic = {"min_nodes": 2, "max_restarts": 5}
     plan = make_plan(job({"nodes": 4}, launcher="torchrun", elastic=elastic), slurm())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hpc_train.base.errors import PlanError
+from hpc_train.base.errors import HpcTrainError, PlanError
 from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.jobs.override import parse_setting
@@ -110,6 +110,19 @@ def test_what_it_takes(asked: Jobs, here: Sourced[SiteProfile], settings: tuple[
     assert make_plan(asked(*settings), here).warnings == ()
 
 
+def test_an_unknown_qos_has_a_neighbour(asked: Jobs, here: Sourced[SiteProfile]) -> None:
+    with pytest.raises(HpcTrainError, match="unknown qos of here 'area2'; did you mean 'area'"):
+        make_plan(asked("qos=area2"), here)
+
+
+def test_runs_of_one_allocation_are_for_one_partition(job: Jobs, slurm: Sites) -> None:
+    """Two partitions may be the same to sbatch."""
+    site = slurm(partitions=[{"name": "a", "select": {}}, {"name": "b", "select": {}}])
+    plans = [(n, make_plan(job(partition=n), site, nested=True)) for n in ("a", "b")]
+    with pytest.raises(PlanError, match=r"job\.yaml:1: partition is a, b; with placement nested"):
+        allocate(site, plans, "s")
+
+
 def test_a_star_takes_any_qos(job: Jobs, slurm: Sites) -> None:
     site = slurm(qos=[{"name": "debug"}, {"name": "*", "max_nodes": 2}])
     assert dict(make_plan(job(qos="mine"), site).directives)["qos"] == "mine"
@@ -144,3 +157,63 @@ def test_a_longer_qos_is_named(job: Jobs, slurm: Sites) -> None:
     with pytest.raises(PlanError) as failure:
         make_plan(job({"time": "5h"}), slurm(qos=queues))
     assert failure.value.hint.startswith("fits: qos long (--qos NAME)")
+
+
+PARTITION = {
+    "name": "gpu",
+    "default": True,
+    "max_nodes": 4,
+    "max_time": "1d",
+    "gpus_per_node": 4,
+    "cpus_per_node": 64,
+    "mem_per_node": "480G",
+}
+
+
+def limits(job: Sourced[JobSpec], site: Sourced[SiteProfile]) -> tuple[str, ...]:
+    return make_plan(job, site).warnings
+
+
+@pytest.mark.parametrize(
+    ("resources", "keys", "said"),
+    [
+        ({}, {}, "name resources.mem (a node of big has 480G)"),
+        ({}, {"partitions": []}, "name resources.mem"),
+        ({"mem": "1G"}, {}, ""),
+        ({"exclusive": False}, {}, ""),
+        ({}, {"mem_request": "forbidden"}, ""),
+        ({}, {"mem_request": "zero"}, ""),
+        ({}, {"scheduler": "local"}, ""),
+    ],
+)
+def test_exclusive_gives_no_memory(
+    job: Jobs, slurm: Sites, resources: dict[str, Any], keys: dict[str, Any], said: str
+) -> None:
+    site = slurm(**{"partitions": [PARTITION], **keys})
+    warnings = " ".join(limits(job({"exclusive": True, "gpus_per_node": 0, **resources}), site))
+    assert ("job.yaml:9: exclusive without mem" in warnings) == bool(said)
+    assert warnings.endswith(said)
+
+
+def test_a_site_that_lists_no_partitions_refuses_none(job: Jobs, slurm: Sites) -> None:
+    assert limits(job({"nodes": 500}, partition="any"), slurm()) == ()
+
+
+def test_memory_where_it_is_forbidden(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(HpcTrainError, match=r"job\.yaml:9: big forbids a memory request"):
+        limits(job({"mem": "4G"}), slurm(mem_request="forbidden"))
+
+
+def test_more_tasks_than_cores_here_is_a_warning_with_both_numbers(
+    job: Jobs, local: Sourced[SiteProfile]
+) -> None:
+    (warning,) = limits(job({"tasks_per_node": 9, "cpus_per_task": 1}), local)
+    assert warning.startswith("9 tasks x 1 cpus = 9, but local machine has 8 cores")
+
+
+def test_all_violated_limits_are_in_one_message(job: Jobs, slurm: Sites) -> None:
+    resources = {"nodes": 5, "gpus_per_node": 8, "time": "2d"}
+    with pytest.raises(HpcTrainError) as refused:
+        limits(job(resources=resources), slurm(partitions=[PARTITION]))
+    for part in ("nodes = 5, but", "gpus_per_node = 8, but", "time = 2-00:00:00, but"):
+        assert refused.value.message.count(part) == 1

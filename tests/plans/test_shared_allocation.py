@@ -45,24 +45,11 @@ def test_a_step_takes_the_first_nodes_and_its_own_gpus(
     assert "--gpus-per-node=4" not in words(gres)
 
 
-def test_a_step_without_gpus_asks_for_none(job: Jobs, slurm: Sites) -> None:
-    said = words(make_plan(job(), slurm(), nested=True))
-    assert STEP_NODES in said
-    assert not [word for word in said if "gpu" in word]
-
-
 def test_mpirun_fills_the_first_nodes_anyway(job: Jobs, slurm: Sites) -> None:
     given = job({"nodes": 2, "tasks_per_node": 3}, launcher="mpirun")
     nested, alone = (make_plan(given, slurm(), nested=value) for value in (True, False))
     assert words(nested) == words(alone)
     assert words(nested)[:5] == ["mpirun", "-np", "6", "--map-by", "ppr:3:node"]
-
-
-def test_explain_says_where_the_run_will_be(job: Jobs, slurm: Sites) -> None:
-    setting = make_plan(job({"nodes": 2}), slurm(), nested=True).settings["placement"]
-    assert (setting.value, setting.origin) == ("nested", "rule")
-    assert setting.why == "nested: the first 2 nodes of the study's allocation"
-    assert "placement" not in make_plan(job(), slurm()).settings
 
 
 def test_a_plan_that_is_not_nested_is_written_as_it_always_was(job: Jobs, slurm: Sites) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -119,51 +118,6 @@ def test_below_each_starter(
     for program in ("srun", runtime) if runtime else ("srun",):
         if (program, launcher) != ("srun", "single"):
             assert set(words) <= set(next(calls(tmp_path / "notes", str(program)))), program
-
-
-def test_what_is_there_already_stays_beside_it(
-    execute: Execute, dump: list[str], tmp_path: Path
-) -> None:
-    old = "old $(touch pwned)"
-    plan = plan_of(
-        {
-            "env": {f"{scope}_{mode}_0": old for scope in ("job", "ranks") for mode in MODES},
-            "env_blocks": [
-                {**block, **({"separator": ";"} if block["mode"] in MODES[2:] else {})}
-                for block in blocks(["x\nWRAPPER\n'y'"])
-            ],
-        },
-        command=dump,
-    )
-    fine(execute(plan, tmp_path, **notes(tmp_path)))
-    env, new = seen(tmp_path)[0]["env"], "x\nWRAPPER\n'y'"
-    for scope in ("job", "ranks"):
-        found = [env[f"{scope}_{mode}_0"] for mode in MODES]
-        assert found == [new, old, f"{new};{old}", f"{old};{new}"]
-
-
-def test_an_image_with_a_poor_shell_gets_lines_too(
-    execute: Execute, dump: list[str], tmp_path: Path
-) -> None:
-    """Below torchrun the wrapper is inside, where sh need not be bash."""
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    for name, program in {"sh": "dash", "env": "env"}.items():
-        found = shutil.which(program)
-        if found is None:
-            pytest.skip("dash is not here; apt-get install dash")
-        (inside / name).symlink_to(found)
-    (tmp_path / "i.img").touch()
-    plan = plan_of(
-        {"containers": {"runtime": "apptainer"}, "env_blocks": blocks(HOSTILE)},
-        launcher="torchrun",
-        command=dump,
-        container={"image": str(tmp_path / "i.img")},
-    )
-    # The agent is what Python would be there.
-    (inside / "torchrun").symlink_to(tmp_path / "bin" / "torchrun")
-    fine(execute(plan, tmp_path, INSIDE=str(inside), **notes(tmp_path)))
-    assert seen(tmp_path)[0]["env"].items() >= expected(HOSTILE).items()
 
 
 def test_an_elastic_agent_is_put_together_on_its_node(

@@ -13,13 +13,7 @@ import pytest
 from hpc_train.base.errors import RenderError
 from hpc_train.plans.plan import FirstOf, LaunchPlan
 from hpc_train.scripts import render, template_loader
-from hpc_train.scripts.render import (
-    comment,
-    render_script,
-    required,
-    sh,
-    token,
-)
+from hpc_train.scripts.render import comment, render_script, required, sh, token
 from tests.cases import cases
 
 Plans = Callable[..., LaunchPlan]

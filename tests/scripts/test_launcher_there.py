@@ -116,25 +116,6 @@ def test_a_python_without_torch(
     assert done.stderr.startswith(f"hpctrain: python ({python}) on {HOST} has no torch; install")
 
 
-@pytest.mark.parametrize("launcher", ["single", "spawn"])
-def test_a_program_without_a_launcher_needs_none(
-    plan: Plans, execute: Execute, tmp_path: Path, programs: Path, launcher: str
-) -> None:
-    job = plan(launcher=launcher, command=["touch", "ran"], resources=resources(launcher))
-    done = execute(job, tmp_path, PATH=str(programs))
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "ran").exists()
-
-
-def test_for_a_program_that_is_no_python_torchrun_is_looked_for(
-    plan: Plans, execute: Execute, tmp_path: Path, programs: Path
-) -> None:
-    job = plan(launcher="torchrun", command=["bash", "x.sh"], resources=resources("torchrun"))
-    done = execute(job, tmp_path, PATH=str(programs))
-    assert done.returncode == 127
-    assert done.stderr.startswith(f"hpctrain: torchrun is not on PATH on {HOST}; ")
-
-
 @pytest.mark.parametrize(
     "case",
     [

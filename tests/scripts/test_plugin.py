@@ -90,3 +90,8 @@ def test_a_library_that_nccl_finds_is_enough(tmp_path: Path, file: str, name: st
     places = {"LD_LIBRARY_PATH": f"/none:{path.parent}", "NCCL_NET_PLUGIN": str(path)}
     done = check(plan_of("perlmutter"), tmp_path, **{name: places.get(name, str(tmp_path / "a b"))})
     assert (done.returncode, done.stdout) == (0, "found\n"), done.stderr
+
+
+def test_the_jobs_own_word_is_not_checked() -> None:
+    plan = plan_of("perlmutter", env={"NCCL_NET": "AWS Libfabric"})
+    assert plan.plugin is None and CALL not in render_script(plan).text

@@ -131,14 +131,6 @@ def test_a_program_that_a_node_lacks(execute: Execute, tmp_path: Path) -> None:
     assert not (tmp_path / "pwned").exists()
 
 
-def test_a_node_that_does_not_answer(execute: Execute, tmp_path: Path) -> None:
-    # The first srun is the preflight's.
-    lost = "for n in 1; do [ -e asked ] || { touch asked; tasks=1; }; done"
-    done = execute(plan(timeout=Duration(6)), tmp_path, **WELL, BEFORE=lost)
-    assert "hpctrain: preflight: node1: did not answer within 6 s\n" in done.stderr
-    assert status(tmp_path)["bad_nodes"] == "node1"
-
-
 def test_a_hung_srun_is_ended(execute: Execute, tmp_path: Path) -> None:
     hung = "[ -e asked ] || { touch asked; trap '' TERM; exec sleep 600; }"
     done = execute(plan(timeout=Duration(1)), tmp_path, **WELL, BEFORE=hung)

@@ -124,17 +124,6 @@ def test_a_start_that_wrote_no_end_has_a_line_by_the_next(started: Callable[...,
     assert job.rows()[1] == {**lost, **progress}
 
 
-def test_the_time_of_the_last_checkpoint_is_known(started: Callable[..., Job]) -> None:
-    job = started()
-    job.start(75)
-    job.start(75, step=10)
-    job.start(0)
-    (none, saved, later) = job.rows()
-    assert (none["saved"], none["resumed"]) == (None, None)
-    assert saved["started"] <= saved["saved"] <= saved["ended"]
-    assert later["saved"] == saved["saved"]
-
-
 Plans = Callable[..., LaunchPlan]
 
 
@@ -253,16 +242,6 @@ def test_a_node_whose_clock_is_ahead_is_preempted_too(started: Callable[..., Job
     """Both times are Slurm's: of this machine's clock, the job began long after them."""
     job = started()
     assert job.start(143, PREEMPTED="2026-01-02T03:04:05")[1]
-
-
-def test_starts_without_progress_end_the_job(started: Callable[..., Job]) -> None:
-    job = started(max_stalled=2)
-    assert job.start(75, step=10)[1]
-    assert job.start(75)[1]
-    said, again = job.start(75)
-    assert not again
-    assert "not queued again: 2 starts in a row have no checkpoint after step 10" in said
-    assert [row["stalled"] for row in job.rows()] == [0, 1, 2]
 
 
 def test_what_is_trained_again_after_a_damaged_checkpoint_is_no_progress(

@@ -87,15 +87,6 @@ def test_by_hand_the_script_says_where_the_logs_are(
     assert done.stdout == f"hpctrain: the logs of the ranks are in {log.parent}\n"
 
 
-def test_a_relative_folder_is_one_of_the_submitter(
-    plan: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "work").mkdir()
-    execute(slurm(plan, command=SAY, workdir=str(tmp_path / "work")), "mine")
-    assert told(tmp_path / "mine") == f"{tmp_path}/mine"
-
-
 @pytest.mark.parametrize("by", ["argument", "variable"])
 def test_a_folder_that_is_not_there_is_not_made(
     plan: Plans, execute: Execute, tmp_path: Path, by: str
