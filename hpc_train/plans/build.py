@@ -17,12 +17,9 @@ from hpc_train.plans.binding import check_binding, resolve_binding
 from hpc_train.plans.context import (
     Context,
     check_launcher,
-    check_placement,
     from_job,
     from_site,
-    host_list,
     known,
-    launcher_warnings,
     other_launchers,
     resolve_context,
     rule,
@@ -59,7 +56,7 @@ from hpc_train.plans.plan import (
 )
 from hpc_train.plans.storage import with_storage
 from hpc_train.sites.partition import Network, Preemption
-from hpc_train.sites.profile import SourcedSite
+from hpc_train.sites.profile import HostList, SourcedSite
 
 
 def make_plan(
@@ -74,7 +71,6 @@ def make_plan(
         UnknownNameError: the launcher or the partition does not exist.
         PlanError: the site forbids the launcher, or the job exceeds a limit.
     """
-    check_placement(site, nested=nested)
     context = resolve_context(job, site, plain=plain)
     # Which keys are missing may depend on the partition that the job fits.
     check_missing(context)
@@ -83,7 +79,7 @@ def make_plan(
     ranks.check_elastic(context)
     topology, counts = ranks.resolve_topology(context)
     context = with_trainer(context, topology)
-    job = context.job
+    job, profile = context.job, site.value
     warnings = [
         *check_limits(context, topology),
         *ranks.core_warnings(context, counts),
@@ -98,10 +94,7 @@ def make_plan(
     launch = resolve_launch(context, request, environment)
     unbound, far = check_binding(context, request, launch, environment.changes)
     settings = {
-        **_identity(context),
-        **counts,
-        **requests,
-        **({"placement": _placement(topology)} if nested else {}),
+        **_outside(context, {**counts, **requests}, nested=nested),
         **bound,
         **unbound,
         **_inside(context, request, environment),
@@ -110,20 +103,20 @@ def make_plan(
     directives = _directives(context, request, launch, settings)
     return LaunchPlan(
         name=job.value.name,
-        site=site.value.name,
-        scheduler=site.value.scheduler,
-        template=site.value.template or context.batch.template,
+        site=profile.name,
+        scheduler=profile.scheduler,
+        template=profile.template or context.batch.template,
         launcher=context.launcher.name,
         topology=topology,
         time_s=int(settings["time"].value) if "time" in settings else None,
-        rendezvous=site.value.rendezvous,
+        rendezvous=profile.rendezvous,
         workdir=job.value.workdir,
         directives=directives,
         plain=context.plain,
         env=environment.env,
         changes=environment.changes,
         backend=environment.backend,
-        modules_purge=site.value.modules_purge,
+        modules_purge=profile.modules_purge,
         modules_use=values_of("modules_use", settings),
         modules=values_of("modules", settings),
         setup=values_of("setup", settings),
@@ -140,32 +133,27 @@ def make_plan(
         plugin=environment.plugin,
         plugin_argv=_on_each_node(request, _PLUGIN) if environment.plugin else (),
         lifecycle=job.value.lifecycle if context.batch.requeues else None,
-        host_list=host_list(context),
+        host_list=HostList(hosts=profile.hosts, shared=profile.shared, workdir=profile.workdir)
+        if context.batch.host_list
+        else None,
     )
 
 
-def _identity(context: Context) -> dict[str, Setting]:
-    job = context.job
+def _outside(context: Context, requests: dict[str, Setting], *, nested: bool) -> dict[str, Setting]:
+    """Return what a job is and requests, in the order of its script."""
+    job, nodes = context.job, requests["nodes"].value
+    first = f"the first {nodes} nodes" if nodes > 1 else "the first node"
     return {
         "name": Setting(value=job.value.name, origin=job.origin("name")),
         "command": Setting(value=list(job.value.command), origin=job.origin("command")),
         "launcher": context.chosen,
+        **requests,
+        **(
+            {"placement": rule("nested", f"nested: {first} of the study's allocation")}
+            if nested
+            else {}
+        ),
     }
-
-
-def _placement(topology: Topology) -> Setting:
-    nodes = f"{topology.nodes} nodes" if topology.nodes > 1 else "node"
-    return rule("nested", f"nested: the first {nodes} of the study's allocation")
-
-
-def _warnings(
-    context: Context, request: LaunchRequest, environment: JobEnvironment
-) -> Iterator[str]:
-    yield from default_warnings(context)
-    yield from launcher_warnings(context)
-    yield from environment.warnings
-    yield from ranks.gpu_warnings(request.topology, context.launcher, request.gpu_request)
-    yield from mpi_warnings(context, request)
 
 
 def _directives(
@@ -189,7 +177,7 @@ def _inside(
     context: Context, request: LaunchRequest, environment: JobEnvironment
 ) -> dict[str, Setting]:
     """Return the settings that are resolved inside the job, before the ranks start."""
-    job, site = context.job, context.site
+    job, site, elastic = context.job, context.site, request.elastic
     args, torch = list(job.value.launcher_args), job.value.torch or site.value.torch
     checks = Setting(
         value="on",
@@ -205,7 +193,10 @@ def _inside(
         **default_settings(context),
         **known(given),
         **extra_settings(job, site),
-        **ranks.elastic_settings(job, request.elastic),
+        **{
+            f"elastic.{key}": Setting(value=bound, origin=job.near(f"elastic.{key}"))
+            for key, bound in (msgspec.structs.asdict(elastic) if elastic else {}).items()
+        },
         **lifecycle.signal_settings(context),
         **lifecycle.requeue_settings(job),
         **containers.container_settings(job, site),
@@ -318,28 +309,36 @@ def default_settings(context: Context) -> dict[str, Setting]:
     return known(found)
 
 
-def default_warnings(context: Context) -> Iterator[str]:
-    """Warn of a default time limit, and of options that the scheduler does not have."""
-    yield from _without_options(context)
-    site, partition = context.site, context.partition
-    listed = context.queue.partition is not None
-    where = f"{site.value.name} {partition.name}" if listed else site.value.name
+def _warnings(
+    context: Context, request: LaunchRequest, environment: JobEnvironment
+) -> Iterator[str]:
+    """Warn of what the site does by default, lacks, or advises against."""
+    job, site, partition, launcher = context.job, context.site, context.partition, context.chosen
+    name = site.value.name
+    # Where there is no queue, the same job runs without these.
+    keys = [key for key in ("qos", "constraint") if getattr(job.value, key) is not None]
+    keys += [f"directives.{option}" for option in job.value.directives]
+    if keys and not context.batch.directives:
+        yield (
+            f"{job.near(keys[0])}: {name} (scheduler {site.value.scheduler}) has no option for "
+            f"{', '.join(keys)}: the job runs without"
+        )
     if limit := _default_time(context):
+        where = f"{name} {partition.name}" if context.queue.partition is not None else name
         yield (
             f"no time limit: {where} ends the job after {limit.value} ({limit.origin}); "
             "give it a time"
         )
-
-
-def _without_options(context: Context) -> Iterator[str]:
-    """Name what the job requests of a queue; where there is none, the same job runs without it."""
-    job, site = context.job, context.site.value
-    keys = [key for key in ("qos", "constraint") if getattr(job.value, key) is not None]
-    keys += [f"directives.{name}" for name in job.value.directives]
-    if keys and not context.batch.directives:
+    if why := site.value.launchers.warned.get(launcher.value):
+        place = site.near(f"launchers.warned.{launcher.value}")
+        yield f"{launcher.origin}: {name} advises against {launcher.value}: {why} ({place})"
+    yield from environment.warnings
+    yield from ranks.gpu_warnings(request.topology, context.launcher, request.gpu_request)
+    stated = any(word.startswith("--mpi") for word in (*request.srun_args, *request.args))
+    if job.value.mpi and context.by_srun and not (request.mpi or stated):
         yield (
-            f"{job.near(keys[0])}: {site.name} (scheduler {site.scheduler}) has no option for "
-            f"{', '.join(keys)}: the job runs without"
+            f"{job.origin('mpi')}: {name} states no launchers.mpi, so srun uses the MpiDefault of "
+            "the cluster; launcher_args: [--mpi=pmix] states another"
         )
 
 
@@ -454,16 +453,6 @@ def _mpi(context: Context, backend: str, *, inside: bool) -> str | None:
     kind = within or site.launchers.mpi
     used = launcher.mpi and (job.value.mpi or backend == "mpi")
     return kind if used or kind == "none" else None
-
-
-def mpi_warnings(context: Context, request: LaunchRequest) -> Iterator[str]:
-    """Warn of ranks of MPI for which a profile states no type of `srun --mpi`."""
-    stated = any(word.startswith("--mpi") for word in (*request.srun_args, *request.args))
-    if context.job.value.mpi and context.by_srun and not (request.mpi or stated):
-        yield (
-            f"{context.job.origin('mpi')}: {context.site.value.name} states no launchers.mpi, so "
-            "srun uses the MpiDefault of the cluster; launcher_args: [--mpi=pmix] states another"
-        )
 
 
 def _check_arguments(context: Context, request: LaunchRequest, launch: Launch) -> None:

@@ -17,10 +17,10 @@ from hpc_train.base.values import Sourced, Value
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.launchers.base import Launcher, find_launcher
 from hpc_train.plans.plan import Setting
-from hpc_train.plans.queue_limits import JobQueue, partition_named, qos_named
+from hpc_train.plans.queue_limits import JobQueue, queue_named
 from hpc_train.sites.batch_system import BatchSystem, find_batch_system
 from hpc_train.sites.partition import ANY, Partition
-from hpc_train.sites.profile import HostList, SourcedSite
+from hpc_train.sites.profile import SourcedSite
 from hpc_train.sites.search import files_named, label_of
 
 
@@ -82,20 +82,6 @@ def resolve_context(job: SourcedJob, site: SourcedSite, *, plain: bool = False) 
     )
 
 
-def check_placement(site: SourcedSite, *, nested: bool) -> None:
-    """Refuse a shared allocation without a scheduler.
-
-    Raises:
-        PlanError: the site has no Slurm.
-    """
-    if nested and not find_batch_system(site.value.scheduler).allocations:
-        raise PlanError(
-            f"placement nested needs one allocation for all runs, which {site.value.name} "
-            "does not have",
-            "leave placement out: independent is the default",
-        )
-
-
 def with_key(context: Context, key: str, name: str, origin: str = "") -> Context:
     """Return the context as if the job had named a partition or a quality of service."""
     spec = msgspec.structs.replace(context.job.value, **{key: name})
@@ -117,25 +103,6 @@ def with_trainer(context: Context, topology: Topology) -> Context:
 
     job = with_trainer_options(context.job, topology)
     return msgspec.structs.replace(context, job=job)
-
-
-def launcher_warnings(context: Context) -> tuple[str, ...]:
-    """Return why the site advises against the launcher, if it does."""
-    chosen, site = context.chosen, context.site
-    why = site.value.launchers.warned.get(chosen.value)
-    if why is None:
-        return ()
-    place = site.near(f"launchers.warned.{chosen.value}")
-    name = site.value.name
-    return (f"{chosen.origin}: {name} advises against {chosen.value}: {why} ({place})",)
-
-
-def host_list(context: Context) -> HostList | None:
-    """Return the machines of a site without a scheduler."""
-    site = context.site.value
-    if not context.batch.host_list:
-        return None
-    return HostList(hosts=site.hosts, shared=site.shared, workdir=site.workdir)
 
 
 def takes_whole_nodes(context: Context) -> bool:
@@ -189,13 +156,9 @@ def show(site: SourcedSite) -> str:
 
 
 def _queue(job: SourcedJob, site: SourcedSite) -> tuple[JobQueue, Partition]:
-    """A job without a qos gets that of the partition, or the default one."""
-    found = partition_named(site.value, job.value.partition)
-    partition = found[1] if found else Partition(name=ANY)
-    select = partition.select.qos if partition.select else None
-    name = partition.name if found else job.value.partition
-    qos = qos_named(site.value, job.value.qos or select, name)
-    return JobQueue(partition=found, qos=qos, account=job.value.account), partition
+    spec = job.value
+    queue = queue_named(site.value, spec.partition, spec.qos, spec.account)
+    return queue, queue.partition[1] if queue.partition else Partition(name=ANY)
 
 
 def _choose_launcher(job: SourcedJob, site: SourcedSite) -> Setting:

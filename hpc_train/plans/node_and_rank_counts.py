@@ -173,16 +173,6 @@ def resolve_elastic(job: SourcedJob) -> Elastic | None:
     return Elastic(min_nodes=fewest, max_nodes=most, max_restarts=wanted.max_restarts)
 
 
-def elastic_settings(job: SourcedJob, elastic: Elastic | None) -> dict[str, Setting]:
-    """Return the bounds as `explain` shows them."""
-    if elastic is None:
-        return {}
-    return {
-        f"elastic.{key}": Setting(value=getattr(elastic, key), origin=job.near(f"elastic.{key}"))
-        for key in ("min_nodes", "max_nodes", "max_restarts")
-    }
-
-
 def check_elastic(context: Context) -> None:
     """Refuse an elastic job under a launcher whose ranks all end with the first one.
 

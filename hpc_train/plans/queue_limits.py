@@ -62,10 +62,11 @@ def qos_named(profile: SiteProfile, wanted: str | None, partition: str | None) -
 def queue_named(
     profile: SiteProfile, partition: str | None, qos: str | None, account: str | None
 ) -> JobQueue:
-    """Return the queue with these names."""
+    """Return the queue with these names; without a qos, that of the partition or the default."""
     found = partition_named(profile, partition)
-    name = found[1].name if found else partition
-    return JobQueue(partition=found, qos=qos_named(profile, qos, name), account=account)
+    select, name = (found[1].select, found[1].name) if found else (None, partition)
+    entry = qos_named(profile, qos or (select.qos if select else None), name)
+    return JobQueue(partition=found, qos=entry, account=account)
 
 
 def limits_on(size: SizeName, queue: JobQueue, nodes: int | None) -> Iterator[Limit]:

@@ -39,11 +39,8 @@ class QueueSlot(Value, frozen=True, kw_only=True):
     @property
     def queue(self) -> JobQueue:
         """Return the limits of jobs in this queue."""
-        select = self.partition.select
-        qos = self.qos or (select.qos if select else None)
-        return queue_named(
-            self.site.value, self.named, qos, sample_account(self.site.value.account)
-        )
+        profile = self.site.value
+        return queue_named(profile, self.named, self.qos, sample_account(profile.account))
 
     @property
     def least(self) -> int:

@@ -157,11 +157,11 @@ def prepare(request: Request) -> Prepared:
     )
     points, filled = _filled(points, sourced.value)
     nested = study is not None and study.spec.placement == "nested" and not request.plain
-    if nested and site.batch.this_machine:
+    if nested and not site.batch.allocations:
         raise PlanError(
-            f"{request.path}: placement nested needs one allocation of several nodes, which "
-            f"{site.name} cannot give",
-            "remove placement: independent is the default",
+            f"{request.path}: placement nested needs one allocation for all runs, which "
+            f"{site.name} does not have",
+            "leave placement out: independent is the default",
         )
     prepared, refused = prepare_points(points, site, nested=nested, plain=request.plain)
     warnings = [*site.notices, *_warnings(prepared, refused)]

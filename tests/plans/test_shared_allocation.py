@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.plans.shared_allocation import TURN_S, allocate
+from hpc_train.scripts.prepare import prepare, request_of
 from hpc_train.sites.profile import SiteProfile
 from tests.plans.launchers.made import word
 
@@ -67,9 +69,10 @@ def test_a_plan_that_is_not_nested_is_written_as_it_always_was(job: Jobs, slurm:
     assert alone.endswith(b'"warnings":[],"backend":"gloo"}')
 
 
-def test_this_machine_has_no_allocation(job: Jobs, local: Site) -> None:
+def test_this_machine_has_no_allocation() -> None:
+    study = Path(__file__).parents[1] / "net/studies/nested.yaml"
     with pytest.raises(PlanError, match="which local does not have") as failure:
-        make_plan(job(), local, nested=True)
+        prepare(request_of(study, (), "local", {}))
     assert "independent" in failure.value.hint
 
 
