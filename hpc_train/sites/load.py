@@ -397,7 +397,6 @@ _ONLY = {
     "gid_index": ("roce",),
     "traffic_class": ("roce",),
     "alt_read": ("slingshot",),
-    "ip_over_ib": ("infiniband",),
 }
 _WITHOUT_FABRIC = ("nccl", "gpus", "torch_mpi", "script")
 

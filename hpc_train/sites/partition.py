@@ -72,9 +72,6 @@ class Network(Value, frozen=True, kw_only=True):
         Version | None, doc("Version of NCCL; on AMD the one that RCCL is based on.")
     ] = None
     gpus: Annotated[Vendor | None, doc("Vendor of the GPUs; default: by gpu_type.")] = None
-    ip_over_ib: Annotated[bool | None, doc("Whether InfiniBand carries IP, which gloo needs.")] = (
-        None
-    )
     torch_mpi: Annotated[bool | None, doc("Whether the site's torch was built with MPI.")] = None
 
 

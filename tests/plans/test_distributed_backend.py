@@ -17,8 +17,6 @@ from hpc_train.sites.profile import SiteProfile
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
 Planned = Callable[[dict[str, Any] | None, int, int, str], LaunchPlan]
-BARE_IB = {"fabric": "infiniband", "ip_over_ib": False}
-MPI_IB = {**BARE_IB, "torch_mpi": True}
 
 
 @pytest.mark.parametrize(
@@ -30,13 +28,6 @@ MPI_IB = {**BARE_IB, "torch_mpi": True}
         ({"fabric": "slingshot", "gpus": "intel"}, (2, "srun"), "xccl", "Intel's GPUs: xccl"),
         ({"fabric": "slingshot", "gpus": "intel"}, (0, "srun"), "gloo", "CPUs: gloo"),
         ({"fabric": "ethernet"}, (0, "mpirun"), "gloo", "CPUs: gloo"),
-        ({"fabric": "infiniband", "ip_over_ib": True, "torch_mpi": True}, (0, "srun"), "gloo", ""),
-        ({"fabric": "infiniband", "torch_mpi": True}, (0, "srun"), "gloo", "CPUs: gloo"),
-        (MPI_IB, (0, "mpirun"), "mpi", "InfiniBand that carries no IP: mpi"),
-        (MPI_IB, (0, "srun"), "mpi", "InfiniBand that carries no IP: mpi"),
-        (MPI_IB, (0, "torchrun"), "gloo", "torchrun does not start MPI's ranks"),
-        (BARE_IB, (0, "mpirun"), "gloo", "does not say that torch has MPI"),
-        (MPI_IB, (4, "mpirun"), "nccl", "GPUs: nccl"),
     ],
 )
 def test_auto_follows_torchs_rules(
@@ -50,24 +41,12 @@ def test_auto_follows_torchs_rules(
     assert plan.warnings == ()
 
 
-def test_auto_avoids_mpi_for_a_sharded_model(job: Jobs, slurm: Sites) -> None:
-    wanted = job({"nodes": 2}, launcher="mpirun", command=["python", "t.py", "--fsdp"])
-    setting = make_plan(wanted, slurm(network=MPI_IB)).settings["backend"]
-    assert setting.value == "gloo"
-    assert "FSDP" in setting.why
-
-
 @pytest.mark.parametrize(
     ("keys", "network", "message"),
     [
         ({"backend": "nccl"}, {}, "backend nccl needs GPUs, and the job has none"),
         ({"backend": "mpi", "launcher": "torchrun"}, {}, "torchrun starts others"),
         ({"backend": "mpi", "launcher": "spawn"}, {}, "spawn starts others"),
-        (
-            {"backend": "mpi", "launcher": "mpirun", "command": ["python", "--strategy=fsdp"]},
-            {},
-            "mpi cannot carry FSDP",
-        ),
         ({"backend": "mpi", "launcher": "mpirun"}, {"torch_mpi": False}, "torch has no MPI"),
     ],
 )
