@@ -100,7 +100,10 @@ def build_job(
     _read_bare_words(data, origins)
     _refuse_other_words(data, origins)
     job = decode(data, JobSpec, origins, SpecError)
-    _check_directives(job)
+    for name, value in job.value.directives.items():
+        if problem := directive_problem(name, value):
+            place = job.near(f"directives.{name}")
+            raise SpecError(f"{place}: directives.{name}: {problem[0]}", problem[1])
     check_variables(job)
     return _with_paths(job, path)
 
@@ -263,14 +266,6 @@ def is_program(word: str) -> bool:
     return bool(_STARTERS.fullmatch(word)) or any(os.access(path, os.X_OK) for path in paths)
 
 
-def _check_directives(job: SourcedJob) -> None:
-    for name, value in job.value.directives.items():
-        problem = directive_problem(name, value)
-        if problem:
-            place = job.near(f"directives.{name}")
-            raise SpecError(f"{place}: directives.{name}: {problem[0]}", problem[1])
-
-
 def _with_paths(job: SourcedJob, path: Path) -> SourcedJob:
     """Make paths absolute: those in a file are relative to its folder."""
     workdir = job.value.workdir
@@ -298,7 +293,14 @@ def check_variables(job: SourcedJob) -> None:
     """
     _check_env(job)
     _check_secrets(job)
-    _check_texts(job)
+    for key, text in _texts(job):
+        # A script is UTF-8, but the command line may contain other bytes.
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise SpecError(f"{job.near(key)}: {text!r} is not UTF-8 text")
+        if found := secret_in(key, text):
+            message, name = found
+            hint = f"{named_by_job(name)}; programs and setup lines read ${name}"
+            raise SpecError(f"{job.near(key)}: {message}", hint)
 
 
 def _check_env(job: SourcedJob) -> None:
@@ -336,18 +338,6 @@ def _check_secrets(job: SourcedJob) -> None:
                 f"export {name} in the shell you submit from and write `{name}: env`, or put it "
                 f"into a file of mode 0600 and write its path, e.g. ~/.{name.lower()}",
             )
-
-
-def _check_texts(job: SourcedJob) -> None:
-    for key, text in _texts(job):
-        # A script is UTF-8, but the command line may contain other bytes.
-        if any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise SpecError(f"{job.near(key)}: {text!r} is not UTF-8 text")
-        found = secret_in(key, text)
-        if found:
-            message, name = found
-            hint = f"{named_by_job(name)}; programs and setup lines read ${name}"
-            raise SpecError(f"{job.near(key)}: {message}", hint)
 
 
 def _texts(job: SourcedJob) -> Iterator[tuple[str, str]]:
@@ -463,7 +453,9 @@ def build_study(document: Document, overrides: Sequence[Override], path: Path) -
     apply(data, origins, own)
     study = decode(data, StudySpec, origins, SpecError)
     _check_axes(study)
-    _check_patterns(study)
+    for number, pattern in enumerate(study.value.patterns):
+        key = "pattern" if isinstance(study.value.pattern, LogPattern) else f"pattern.{number}"
+        check_pattern(pattern, f"{study.near(f'{key}.regex')}: {key}")
     job_overrides = [o for o in overrides if o not in own]
     _check_no_clash(study, job_overrides)
     points = _expand(study, job_overrides, path)
@@ -487,12 +479,6 @@ def _check_axes(study: Sourced[StudySpec]) -> None:
     full = [full_key(axis) for axis in study.value.axes]
     if len(set(full)) < len(full):
         raise SpecError(f"{study.origin('axes')}: two axes name the same key of the job")
-
-
-def _check_patterns(study: Sourced[StudySpec]) -> None:
-    for number, pattern in enumerate(study.value.patterns):
-        key = "pattern" if isinstance(study.value.pattern, LogPattern) else f"pattern.{number}"
-        check_pattern(pattern, f"{study.near(f'{key}.regex')}: {key}")
 
 
 def _check_no_clash(study: Sourced[StudySpec], overrides: Sequence[Override]) -> None:

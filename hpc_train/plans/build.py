@@ -11,6 +11,7 @@ import msgspec
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.values import encode_unit
+from hpc_train.base.variable_names_and_secrets import ENV
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans import containers, lifecycle, node_and_rank_counts as ranks
 from hpc_train.plans.binding import check_binding, resolve_binding
@@ -36,7 +37,6 @@ from hpc_train.plans.environment import (
     JobEnvironment,
     resolve_environment,
     resolve_secrets,
-    secret_settings,
 )
 from hpc_train.plans.launchers.base import RANK_WRAPPER, each_node, texts
 from hpc_train.plans.missing_keys import check_missing
@@ -202,7 +202,16 @@ def _inside(
         **containers.container_settings(job, site),
         **ranks.rendezvous_settings(site),
         **environment.settings,
-        **secret_settings(job),
+        **{
+            f"secrets.{name}": Setting(
+                value=where,
+                origin=job.near(f"secrets.{name}"),
+                why="from the shell you submit from"
+                if where == ENV
+                else "read by the job, mode 0600",
+            )
+            for name, where in job.value.secrets.items()
+        },
         **({"preflight": checks} if site.value.preflight else {}),
         **setup_settings(context, environment.script),
     }

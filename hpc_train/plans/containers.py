@@ -10,7 +10,7 @@ from hpc_train.base.errors import PlanError
 from hpc_train.base.values import Value
 from hpc_train.base.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.jobs.job import Container, Containers, SourcedJob, Topology
-from hpc_train.plans.context import Context, other_launchers
+from hpc_train.plans.context import Context, from_site, known, other_launchers
 from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.launchers.base import texts
 from hpc_train.plans.lifecycle import lifecycle_variables
@@ -96,11 +96,9 @@ def container_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]
     wanted, offered = job.value.container, site.value.containers
     if wanted is None:
         return {}
-    image = {"container.image": Setting(value=wanted.image, origin=job.near("container.image"))}
-    if offered is None:
-        return image
-    runtime = Setting(value=offered.runtime, origin=site.origin("containers.runtime"))
-    return {**image, "container.runtime": runtime}
+    image = Setting(value=wanted.image, origin=job.near("container.image"))
+    runtime = from_site(site, "containers.runtime", offered.runtime if offered else None)
+    return known({"container.image": image, "container.runtime": runtime})
 
 
 def container_setup(job: SourcedJob, site: SourcedSite) -> tuple[tuple[str, str], ...]:

@@ -142,26 +142,21 @@ def extra_directives(
             hint = "a resource is `l: NAME=VALUE`" if batch.letters else "write long names"
             raise PlanError(f"{place}: {batch.submit} has no option {option!r}", hint)
         for name, value in batch.options_in(option, text):
-            _check_added(name, value, known, (place, batch))
+            if name in known:
+                there = batch.directive(name, known[name]).partition(" ")[2]
+                raise PlanError(
+                    f"{place}: this job has {there} already, and {batch.submit} takes only the "
+                    "last of two"
+                )
+            gpus = known.get("gpus-per-node")
+            if gpus and name == "gres" and any(one.name == "gpu" for one in gres(value)):
+                raise PlanError(
+                    f"{place}: this job has --gpus-per-node={gpus} already, and Slurm refuses "
+                    f"--gres={value} beside it from 26.05 on",
+                    "leave the GPUs out of gres; resources.gpus_per_node requests them",
+                )
             found.append((name, value))
     return tuple(found)
-
-
-def _check_added(
-    name: str, text: str, known: Mapping[str, str], place: tuple[str, BatchSystem]
-) -> None:
-    where, batch = place
-    if name in known:
-        there = batch.directive(name, known[name]).partition(" ")[2]
-        raise PlanError(
-            f"{where}: this job has {there} already, and {batch.submit} takes only the last of two"
-        )
-    if name == "gres" and "gpus-per-node" in known and any(g.name == "gpu" for g in gres(text)):
-        raise PlanError(
-            f"{where}: this job has --gpus-per-node={known['gpus-per-node']} "
-            f"already, and Slurm refuses --gres={text} beside it from 26.05 on",
-            "leave the GPUs out of gres; resources.gpus_per_node requests them",
-        )
 
 
 def check_forbidden(

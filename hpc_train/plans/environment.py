@@ -203,17 +203,6 @@ def resolve_secrets(job: SourcedJob, batch: BatchSystem) -> tuple[Secret, ...]:
     )
 
 
-def secret_settings(job: SourcedJob) -> dict[str, Setting]:
-    """Return where each secret comes from; its value is never printed."""
-    why = {True: "from the shell you submit from", False: "read by the job, mode 0600"}
-    return {
-        f"secrets.{name}": Setting(
-            value=where, origin=job.near(f"secrets.{name}"), why=why[where == ENV]
-        )
-        for name, where in job.value.secrets.items()
-    }
-
-
 class Variables:
     """The variables of a job while they are resolved.
 

@@ -59,8 +59,20 @@ def signal_directives(context: Context) -> tuple[tuple[str, str], ...]:
     lead = signal_settings(context).get(_KEY)
     if lead is None or not context.batch.signals:
         return ()
-    _check(context)
-    who = "" if context.by_srun and not _by_file(context.job) else "B:"
+    job, launcher = context.job, context.launcher
+    wanted, limit = job.value.signal_before_end or 0, job.value.resources.time
+    most = min(_LONGEST_S, limit - 1) if limit else _LONGEST_S
+    if wanted > most:
+        reason = f"the time limit is {limit}" if limit and limit <= _LONGEST_S else "Slurm's most"
+        raise PlanError(
+            f"{job.origin(_KEY)}: {_KEY} = {wanted} is too long: at most {most} s ({reason})"
+        )
+    if launcher.signal_obstacle and not _by_file(job):
+        raise PlanError(
+            f"{job.origin(_KEY)}: {launcher.signal_obstacle}",
+            f"{other_launchers(context)}, or lifecycle: {{stop_by: file}}, or leave {_KEY} out",
+        )
+    who = "" if context.by_srun and not _by_file(job) else "B:"
     return (("signal", f"{who}USR1@{int(lead.value)}"),)
 
 
@@ -93,22 +105,6 @@ def check_signal(job: SourcedJob, site: SourcedSite, *, nested: bool) -> tuple[s
         return ()
     name = site.value.name
     return (f"{job.origin(_KEY)}: {name} sends no signal before the time limit; {instead}",)
-
-
-def _check(context: Context) -> None:
-    job, launcher = context.job, context.launcher
-    lead, limit = job.value.signal_before_end or 0, job.value.resources.time
-    most = min(_LONGEST_S, limit - 1) if limit else _LONGEST_S
-    if lead > most:
-        reason = f"the time limit is {limit}" if limit and limit <= _LONGEST_S else "Slurm's most"
-        raise PlanError(
-            f"{job.origin(_KEY)}: {_KEY} = {lead} is too long: at most {most} s ({reason})"
-        )
-    if launcher.signal_obstacle and not _by_file(job):
-        raise PlanError(
-            f"{job.origin(_KEY)}: {launcher.signal_obstacle}",
-            f"{other_launchers(context)}, or lifecycle: {{stop_by: file}}, or leave {_KEY} out",
-        )
 
 
 def requeue_settings(job: SourcedJob) -> dict[str, Setting]:

@@ -44,7 +44,13 @@ def explain(plan: LaunchPlan, site: SourcedSite | None) -> tuple[Explained, ...]
 
     Values of the site's profile name their source; without a site, none does.
     """
-    items = (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
+    shown = (pair for pair in plan.settings.items() if not pair[0].startswith("env."))
+    items = (
+        *(_explained("setting", name, setting.value, setting) for name, setting in shown),
+        *_directives(plan),
+        *_variables(plan),
+        *_arguments(plan, site),
+    )
     place = site.near("scheduler") if site else f"site {plan.site}"
     missing = tuple(
         Explained(kind="missing", name=name, value=it, origin=place, why=ABILITIES.get(name, ""))
@@ -73,24 +79,12 @@ def _with_source(item: Explained, site: SourcedSite, keys: Sequence[str]) -> Exp
     return replace(item, source=source.what) if source else item
 
 
-def _settings(plan: LaunchPlan) -> Iterator[Explained]:
-    for name, setting in plan.settings.items():
-        if not name.startswith("env."):
-            yield _explained("setting", name, setting.value, setting)
-
-
 def _directives(plan: LaunchPlan) -> Iterator[Explained]:
     batch = find_batch_system(plan.scheduler)
     for option, value in plan.directives:
+        trap = explanations().directives.get(option, _NONE).trap
         setting = setting_of(option, plan.settings)
-        yield Explained(
-            kind="directive",
-            name=batch.option(option),
-            value=value,
-            origin=setting.origin,
-            why=setting.why,
-            trap=explanations().directives.get(option, _NONE).trap,
-        )
+        yield _explained("directive", batch.option(option), value, setting, trap)
 
 
 def _variables(plan: LaunchPlan) -> Iterator[Explained]:
@@ -158,14 +152,10 @@ def _origin(word: str, option: str, plan: LaunchPlan, site: SourcedSite | None) 
     return site.near("launchers.mpi") if option == "--mpi" else "rule"
 
 
-def _explained(kind: Kind, name: str, value: Any, setting: Setting) -> Explained:
+def _explained(kind: Kind, name: str, value: Any, setting: Setting, trap: str = "") -> Explained:
+    origin, why, source = setting.origin, setting.why, setting.source
     return Explained(
-        kind=kind,
-        name=name,
-        value=value,
-        origin=setting.origin,
-        why=setting.why,
-        source=setting.source,
+        kind=kind, name=name, value=value, origin=origin, why=why, trap=trap, source=source
     )
 
 

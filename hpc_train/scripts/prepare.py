@@ -311,25 +311,20 @@ def check_setup(plan: LaunchPlan) -> None:
     Raises:
         PlanError: with the line of the job file or of the profile.
     """
-    lines = [
-        (str(setting.value), setting.origin)
-        for key, setting in plan.settings.items()
-        if key.startswith("setup.")
-    ]
     files: dict[str, list[tuple[str, str]]] = {}
-    for text, origin in lines:
-        files.setdefault(origin.rpartition(":")[0] or origin, []).append((text, origin))
-    for texts in files.values():
-        unclosed = read_commands("\n".join(text for text, _ in texts)).unclosed
-        before = 0
-        for text, origin in texts if unclosed else ():
-            before += text.count("\n") + 1
-            if unclosed[0].line <= before:
-                opening = unclosed[0].opening
-                raise PlanError(
-                    f"{origin}: setup: the {opening} is never closed: {text[:80]}",
-                    f"close the {opening}; bash would read the rest of the script as text",
-                )
+    for key, setting in plan.settings.items():
+        if key.startswith("setup."):
+            place = setting.origin
+            # Each line of a text with the place of the text.
+            lines = [(line, place) for line in str(setting.value).split("\n")]
+            files.setdefault(place.rpartition(":")[0] or place, []).extend(lines)
+    for lines in files.values():
+        for unclosed in read_commands("\n".join(line for line, _ in lines)).unclosed:
+            line, origin = lines[unclosed.line - 1]
+            raise PlanError(
+                f"{origin}: setup: the {unclosed.opening} is never closed: {line[:80]}",
+                f"close the {unclosed.opening}; bash would read the rest of the script as text",
+            )
 
 
 # Shorter values are words like `true` that occur in many scripts.
