@@ -20,7 +20,7 @@ from pathlib import Path
 from unittest import mock
 
 from hpc_train.cli.main import main
-from hpc_train.lint import lint_file
+from hpc_train.lint import ask_slurm
 
 _ROOT = Path(__file__).resolve().parents[1]
 _START = """
@@ -30,7 +30,7 @@ from tests.command_line import run_all
 run_all()
 """
 # What one process asks Slurm once.
-_ASKED_ONCE = (lint_file._resources, lint_file._accounts)
+_ASKED_ONCE = (ask_slurm.resources, ask_slurm.accounts)
 
 
 def run_command(

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import bz2
 import errno
 import fcntl
-import gzip
-import lzma
 import os
-import secrets
 import stat
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, BinaryIO, Protocol, cast
-
-import zstandard
+from typing import BinaryIO, cast
 
 # Names are at most 255 bytes long.
 _NAME = 180
@@ -32,7 +25,7 @@ def new_file(path: Path, *, flush: bool = True, replace: bool = True) -> Iterato
         OSError: the disk is full, the folder is gone or cannot be written.
     """
     beginning = os.fsdecode(os.fsencode(path.name)[:_NAME])
-    fresh = path.with_name(f".{beginning}.{os.getpid()}-{secrets.token_hex(4)}")
+    fresh = path.with_name(f".{beginning}.{os.getpid()}-{os.urandom(4).hex()}")
     try:
         with fresh.open("xb") as stream:
             yield stream
@@ -263,49 +256,6 @@ def sha256_of(path: Path) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-COMPRESSED_START = 6
-"""Number of first bytes that `packed_kind` needs."""
-DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
-"""What reading damaged data raises."""
-_COMPRESSED = {
-    b"\x1f\x8b": ".gz",
-    b"\xfd7zXZ\x00": ".xz",
-    b"\x28\xb5\x2f\xfd": ".zst",
-    b"BZh": ".bz2",
-}
-
-
-class Unpacker(Protocol):
-    """A decompressor that reads from a file."""
-
-    def readinto1(self, buffer: memoryview, /) -> int:
-        """Fill a part of the buffer, with one read if possible."""
-        ...
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Return at most `size` bytes, or all."""
-        ...
-
-
-def packed_kind(start: bytes) -> str:
-    """Return the extension of a compressed file, by its first bytes; empty for any other."""
-    return next((kind for magic, kind in _COMPRESSED.items() if start.startswith(magic)), "")
-
-
-def _zstd(file: IO[bytes]) -> Unpacker:
-    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return cast(Unpacker, reader)
-
-
-UNPACK: dict[str, Callable[[IO[bytes]], Unpacker]] = {
-    ".gz": lambda file: gzip.GzipFile(fileobj=file),
-    ".xz": lzma.LZMAFile,
-    ".zst": _zstd,
-    ".bz2": bz2.BZ2File,
-}
-"""The decompressors by extension."""
 
 
 _EXPORT = "export the results as CSV, or name the log as text"

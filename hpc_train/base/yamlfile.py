@@ -16,7 +16,7 @@ import yaml
 from yaml.composer import Composer
 from yaml.resolver import Resolver
 
-from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.errors import HpcTrainError, nearest
 
 MAX_NODES = 100_000
 _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
@@ -209,7 +209,6 @@ def value_of(text: str, label: str, error: type[HpcTrainError], key: str = "") -
 
 def nearest_file(path: Path) -> str:
     """Return `; did you mean 'x'?` for a missing file, or nothing."""
-    from hpc_train.base.errors import nearest
 
     if path.exists() or not path.parent.is_dir():
         return ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from msgspec.structs import asdict
 
 from hpc_train.base.plain_text import plain, plain_json
 from hpc_train.cli.complete import runs_or_files
@@ -113,7 +114,6 @@ def _finding(finding: LogFinding) -> dict[str, Any]:
 
 def _attempts(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     """Return a row for each attempt in a log, the diagnosed one last; none for a single attempt."""
-    from msgspec.structs import asdict
 
     if not diagnosis.earlier:
         return []

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from hpc_train.base.registry import BUILT_IN
+from hpc_train.base.values import encode_unit
 from hpc_train.cli.output import busy
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ def doctor(*, as_json: bool, only_topology: bool) -> int:
     with busy("examining this machine"):
         found = examine()
     if as_json:
-        from hpc_train.base.values import encode_unit
-
         click.echo(msgspec.json.encode(_json(found), enc_hook=encode_unit))
         return int(found.failed)
     for section, rows in _sections(found).items():

@@ -12,6 +12,7 @@ import msgspec
 
 from hpc_train.base.errors import HpcTrainError, SpecError
 from hpc_train.cli.output import busy, echo_table, say
+from hpc_train.version import VERSION
 
 if TYPE_CHECKING:
     from hpc_train.base.values import LintFinding
@@ -81,7 +82,7 @@ def lint(
 
 def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked], bool]:
     """Check each file; a file that cannot be read is reported, and the others are checked."""
-    from hpc_train.lint.lint_file import lint_file
+    from hpc_train.lint.lint_file import lint_bytes, lint_file
 
     checked: dict[Path, Checked] = {}
     failed = False
@@ -89,21 +90,18 @@ def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked]
         for path in files:
             is_stdin = str(path) == "-"
             try:
-                checked[path] = _check_stdin(linter) if is_stdin else lint_file(path, linter)
+                if is_stdin and linter.fix:
+                    raise SpecError("-: --fix changes files, not stdin")
+                read = sys.stdin.buffer.read
+                checked[path] = (
+                    lint_bytes(read(), linter, "-")[0] if is_stdin else lint_file(path, linter)
+                )
             except HpcTrainError as failure:
                 failed = True
                 say(failure.message)
                 if failure.hint:
                     click.echo(f"  {failure.hint}", err=True)
     return checked, failed
-
-
-def _check_stdin(linter: Linter) -> Checked:
-    from hpc_train.lint.lint_file import lint_bytes
-
-    if linter.fix:
-        raise SpecError("-: --fix changes files, not stdin")
-    return lint_bytes(sys.stdin.buffer.read(), linter, "-")[0]
 
 
 def _print_json(checked: dict[Path, Checked], fix: bool) -> None:
@@ -138,7 +136,6 @@ def _print_sarif(checked: dict[Path, Checked]) -> None:
     from urllib.parse import quote
 
     from hpc_train.lint.rules import all_rules
-    from hpc_train.version import VERSION
 
     levels = {"error": "error", "warning": "warning", "info": "note"}
     found = [(path, finding) for path, one in checked.items() for finding in one.findings]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from hpc_train.base.registry import BUILT_IN
 
@@ -154,7 +155,6 @@ def prepare_and_warn(
 
     `own` are keys of the command itself, which the given ones override.
     """
-    from msgspec.structs import replace
 
     from hpc_train.scripts.prepare import prepare, request_of
 

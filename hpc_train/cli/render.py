@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +12,7 @@ import msgspec
 
 from hpc_train.base.data_folders import schema_file
 from hpc_train.base.errors import StoreError
+from hpc_train.base.values import encode_unit
 from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, path_option, prepare_and_warn, results_option
 from hpc_train.cli.output import echo_table, say
@@ -114,7 +116,6 @@ def _scripts(prepared: Prepared) -> list[Script]:
 
 def _write_scripts(prepared: Prepared, output: Path) -> None:
     """Write scripts that find what is beside them, wherever they are submitted."""
-    import shutil
 
     from hpc_train.runs.json_files import cannot_write, write_file
 
@@ -241,8 +242,6 @@ def _why(item: Explained) -> str:
 
 
 def _json(items: Sequence[Explained]) -> bytes:
-
-    from hpc_train.base.values import encode_unit
 
     names = ("value", "origin", "why", "trap", "source")
     rows = [

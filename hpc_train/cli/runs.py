@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,6 @@ def _print_json(found: dict[Path, RunStates]) -> None:
 
 
 def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
-    from datetime import datetime
 
     from hpc_train.runs.run_states import faults_of_nodes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 
 from hpc_train.base.data_folders import schema_file
 from hpc_train.base.errors import HpcTrainError, ProbeError
+from hpc_train.base.values import encode_unit, has_errors
 from hpc_train.cli.complete import sites
 from hpc_train.cli.options import path_option, prepare_and_warn, results_option, setting_options
 from hpc_train.cli.output import busy, echo_table, say, show_warnings
@@ -39,9 +41,7 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
     The exit code is 1 if there are errors or differences, 2 if a file is no valid profile, and 3
     if --live could not read something.
     """
-    import datetime
 
-    from hpc_train.base.values import has_errors
     from hpc_train.machine.check_site import check_site
 
     if live:
@@ -131,7 +131,6 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     correct, and measures the speed and the interface of a large all-reduce. Differences from the
     profile, or from the stored result, are printed.
     """
-    import datetime
 
     from hpc_train.machine.smoke_job import read_smoke, same_kind, save_result, write_smoke_job
 
@@ -266,7 +265,6 @@ def show(name: str, *, origin: bool, job: bool, as_json: bool) -> None:
         click.echo(starter_job(name), nl=False)
         return
 
-    from hpc_train.base.values import encode_unit
     from hpc_train.machine.check_site import show_profile
 
     rows, sources, unknown = show_profile(name, defaults=origin)

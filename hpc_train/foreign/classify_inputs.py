@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from hpc_train.base.errors import LogParseError, UnknownNameError
-from hpc_train.base.files import DAMAGE, UNPACK, open_regular
+from hpc_train.base.files import open_regular
 from hpc_train.foreign.table_file import is_result_table, sheet_of
 from hpc_train.logs.collect import no_such_file
+from hpc_train.logs.log_file import DAMAGE, UNPACK
 from hpc_train.logs.record import is_record_file
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.runs.json_files import expanded

@@ -24,19 +24,16 @@ from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.extras import need
 from hpc_train.base.files import (
     BINARY,
-    COMPRESSED_START,
-    DAMAGE,
     LARGEST,
     START,
-    UNPACK,
     binary_kind,
     is_folder,
     is_regular,
     open_stream,
-    packed_kind,
 )
 from hpc_train.base.yamlfile import read
 from hpc_train.foreign.header import names_a_result
+from hpc_train.logs.log_file import COMPRESSED_START, DAMAGE, UNPACK, packed_kind
 from hpc_train.logs.record import plain_name
 
 _REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})

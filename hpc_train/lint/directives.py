@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
@@ -14,7 +14,9 @@ from hpc_train.base.decode import load_data
 from hpc_train.base.shell import Word
 from hpc_train.base.slurm_options import KINDS, Grammar, gres, plugin_options
 from hpc_train.base.values import Value
-from hpc_train.sites.profile import SiteProfile
+
+if TYPE_CHECKING:
+    from hpc_train.sites.profile import SiteProfile
 
 _FORMS = (
     r"<[^<>]{1,80}>",

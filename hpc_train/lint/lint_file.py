@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path, PurePath
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -22,18 +20,11 @@ from hpc_train.lint.rule import NCCL, SLURM, LintContext, LintFabric, LintRule, 
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.rules.slurm_answer import without_repetition
 from hpc_train.lint.script import read_script
-from hpc_train.plans.plan import LaunchPlan
-from hpc_train.runs.json_files import cannot_write, write_file
-from hpc_train.runs.run import Script, SlurmEndpoint
-from hpc_train.scripts.explain import at_origin
-from hpc_train.scripts.prepare import Prepared, Request, prepare
-from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.detection import choose_site, load_choice
-from hpc_train.sites.profile import SiteProfile
-from hpc_train.slurm import live_cluster
-from hpc_train.slurm.sbatch import answer_of, ask_sbatch
-from hpc_train.slurm.slurm_commands import call_slurm, notices
-from hpc_train.submissions.submit import cluster_of
+
+if TYPE_CHECKING:
+    from hpc_train.plans.plan import LaunchPlan
+    from hpc_train.runs.run import Script
+    from hpc_train.sites.profile import SiteProfile
 
 _LARGEST = 4 * 1024 * 1024
 # The rules on the answer of Slurm.
@@ -59,7 +50,7 @@ class Linter(Value, frozen=True, kw_only=True):
     site: str | None = None
     fix: bool = False
     ask: bool = False
-    silent: dict[SlurmEndpoint, live_cluster.SlurmAnswer] = {}
+    silent: dict[Any, Any] = {}
 
 
 class Checked(Value, frozen=True, kw_only=True):
@@ -95,6 +86,8 @@ def make_linter(
     )
     # The site of this host has nothing to do with a script.
     if site or os.environ.get("HPCTRAIN_SITE"):
+        from hpc_train.sites.detection import choose_site, load_choice
+
         context = _at_site(context, load_choice(choose_site(site))[1].value)
     return Linter(context=context, rules=rules or all_rules(), site=site, fix=fix, ask=ask)
 
@@ -124,12 +117,12 @@ def lint_file(path: Path, linter: Linter) -> Checked:
             raise SpecError(
                 f"{path}: --fix changes scripts only", "follow the advice without --fix"
             )
-        prepared = prepare(Request(path=path, site=linter.site))
-        found = tuple(_lint_job(path, raw, linter, prepared))
-        return Checked(findings=found, site=prepared.site.name)
+        return _lint_job(path, raw, linter)
     checked, fixed = lint_bytes(raw, linter, str(path))
     if fixed == raw:
         return checked
+    from hpc_train.runs.json_files import cannot_write, write_file
+
     try:
         mode = path.stat().st_mode
         # The new file replaces it, also where it may not be written.
@@ -166,7 +159,9 @@ def _judged(
     """Apply the rules; with `--ask` those on the answer of Slurm, too."""
     if not linter.ask:
         return lint_script(text, context, linter.rules)
-    answer = _ask(text, linter, context.site, name, subject)
+    from hpc_train.lint.ask_slurm import ask_slurm
+
+    answer = ask_slurm(text, context.site, name, subject, linter.silent)
     findings = lint_script(text, replace(context, answer=answer), linter.rules)
     return without_repetition(findings, answer)
 
@@ -186,88 +181,33 @@ def _read(path: Path) -> bytes:
     return raw
 
 
-def _lint_job(path: Path, raw: bytes, linter: Linter, prepared: Prepared) -> Iterator[LintFinding]:
-    findings: dict[LintFinding, None] = {}
-    for script, plan, found in _of_scripts(prepared, linter):
-        for finding in found:
+def _lint_job(path: Path, raw: bytes, linter: Linter) -> Checked:
+    """Render a job file, and return the findings on its scripts at the lines of the job file."""
+    from hpc_train.scripts.explain import at_origin
+    from hpc_train.scripts.prepare import Request, prepare
+
+    prepared = prepare(Request(path=path, site=linter.site))
+    # Slurm judges the scripts that it would get: of a shared allocation, only that one.
+    scripts = linter if prepared.allocation is None else replace(linter, ask=False)
+    context = _at_site(linter.context, prepared.site.site.value)
+    found: dict[LintFinding, None] = {}
+
+    def add(script: Script, plan: LaunchPlan, linter: Linter, subject: str) -> None:
+        for finding in _judged(script.text, linter, context, subject=subject):
             # The answer on a whole script has line 1.
             whole = finding.id.startswith(_ANSWER) and finding.line == 1
-            findings[finding if whole else at_origin(finding, script, plan, str(path))] = None
-    suppressed = suppressions(read_script(raw.decode("utf-8", "replace")))
-    for finding in sorted(findings, key=lambda one: (one.line, one.id, one.message)):
-        if not suppressed(finding.id, finding.line):
-            yield finding
+            found[finding if whole else at_origin(finding, script, plan, str(path))] = None
 
-
-def _of_scripts(
-    prepared: Prepared, linter: Linter
-) -> Iterator[tuple[Script, LaunchPlan, tuple[LintFinding, ...]]]:
-    """Yield the findings of each script; Slurm judges those that it would get."""
-    alone = replace(linter, ask=linter.ask and prepared.allocation is None)
-    context = _at_site(linter.context, prepared.site.site.value)
     for point in prepared.points:
         subject = f"point {point.stem}" if prepared.study else "the script"
-        found = _judged(point.script.text, alone, context, subject=subject)
-        yield point.script, point.plan, found
+        add(point.script, point.plan, scripts, subject)
     if prepared.allocation is not None and linter.ask:
-        script, plan = prepared.allocation, prepared.points[0].plan
         rules = tuple(rule for rule in linter.rules if rule.id.startswith(_ANSWER))
         of_answer = replace(linter, rules=rules)
-        found = _judged(script.text, of_answer, context, subject="the allocation")
-        yield script, plan, found
-
-
-_FACTS_TIMEOUT_S = 10.0
-_ASSOCIATIONS = "format=Cluster,Account,Partition,QOS,DefaultQOS,MaxSubmit"
-
-
-def _ask(
-    text: str, linter: Linter, site: SiteProfile | None, name: str, subject: str
-) -> live_cluster.SlurmAnswer:
-    """Return the answer of Slurm about a script; `name` is that of its file."""
-    if site is not None and not find_batch_system(site.scheduler).steps:
-        words = f"the scheduler of {site.name} is {site.scheduler}, not Slurm"
-        return live_cluster.SlurmAnswer(outcome="unanswered", words=words, subject=subject)
-    cluster = cluster_of(site) if site else SlurmEndpoint()
-    if cluster in linter.silent:
-        return replace(linter.silent[cluster], subject=subject)
-    directives = read_script(text).live_directives
-    options = {option.name: option.value or "" for one in directives for option in one.options}
-    # A copy: the script may come from stdin, be rendered, or be fixed just now.
-    with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
-        # sbatch names the job after the file, and a site's plug-in may look at the name.
-        path = Path(folder, PurePath(name).name.strip("-") or "job.sbatch")
-        path.write_bytes(text.encode("utf-8", "surrogateescape"))
-        answer = answer_of(ask_sbatch(cluster, path, options))
-    if answer.outcome == "unanswered":
-        linter.silent[cluster] = answer
-    about = set(answer.refusal.options) if answer.refusal and "clusters" not in options else set()
-    facts = _resources(cluster) if about else live_cluster.SlurmFacts()
-    if about & {"account", "qos"}:
-        facts = replace(facts, associations=_accounts(cluster))
-    return replace(answer, subject=subject, notices=notices(os.environ, options), facts=facts)
-
-
-@cache
-def _resources(cluster: SlurmEndpoint) -> live_cluster.SlurmFacts:
-    """Return the partitions and nodes of a cluster, which a refusal may be about."""
-    return live_cluster.SlurmFacts(
-        partitions=live_cluster.partitions(
-            _output(cluster, "scontrol", "show", "partition", "--oneliner")
-        ),
-        nodes=live_cluster.nodes(_output(cluster, "scontrol", "show", "node", "--oneliner")),
+        add(prepared.allocation, prepared.points[0].plan, of_answer, "the allocation")
+    suppressed = suppressions(read_script(raw.decode("utf-8", "replace")))
+    findings = sorted(found, key=lambda one: (one.line, one.id, one.message))
+    return Checked(
+        findings=tuple(one for one in findings if not suppressed(one.id, one.line)),
+        site=prepared.site.name,
     )
-
-
-@cache
-def _accounts(cluster: SlurmEndpoint) -> tuple[live_cluster.Association, ...]:
-    config = live_cluster.settings(_output(cluster, "scontrol", "show", "config"))
-    user = f"user={getpass.getuser()}"
-    text = _output(cluster, "sacctmgr", "-P", "show", "assoc", user, _ASSOCIATIONS)
-    return live_cluster.associations(text, live_cluster.word(config, "ClusterName"))
-
-
-def _output(cluster: SlurmEndpoint, *argv: str) -> str:
-    """Return the output of a command of Slurm; empty if it fails."""
-    done = call_slurm(cluster, *argv, timeout_s=_FACTS_TIMEOUT_S)
-    return done.stdout if done.returncode == 0 else ""

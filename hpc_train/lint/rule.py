@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
 from hpc_train.base.errors import SpecError
 from hpc_train.base.values import Severity, Value, Version, older
 from hpc_train.lint.script import JobScript
-from hpc_train.sites.profile import SiteProfile
-from hpc_train.slurm.live_cluster import SlurmAnswer
+
+if TYPE_CHECKING:
+    from hpc_train.sites.profile import SiteProfile
+    from hpc_train.slurm.live_cluster import SlurmAnswer
 
 LintFabric = Literal["infiniband", "slingshot", "efa", "ethernet"]
 

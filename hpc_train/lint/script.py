@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -39,7 +40,9 @@ from hpc_train.lint.launches import (
     read_launches,
 )
 from hpc_train.lint.pbs import PbsRequest, joined_lines, read_pbs_directives, read_pbs_request
-from hpc_train.sites.profile import SiteProfile
+
+if TYPE_CHECKING:
+    from hpc_train.sites.profile import SiteProfile
 
 _OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")
 

@@ -11,10 +11,12 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.files import Unpacker
+
+if TYPE_CHECKING:
+    from hpc_train.logs.log_file import Unpacker
 
 MARK = "tfevents"
 _LENGTH = struct.Struct("<Q")

@@ -1,30 +1,69 @@
-"""Paths -> log files, the rank in a file name, and the files of each job."""
+"""Paths -> log files, compressed or not, the rank in a file name, and the files of each job."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import re
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, cast
+
+import zstandard
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.files import (
-    COMPRESSED_START,
-    DAMAGE,
-    START,
-    UNPACK,
-    Unpacker,
-    binary_kind,
-    is_folder,
-    open_stream,
-    packed_kind,
-)
+from hpc_train.base.files import START, binary_kind, is_folder, open_stream
 from hpc_train.logs.event_file import EventLines, is_event_file
 from hpc_train.logs.line_dispatch import Stream
+
+COMPRESSED_START = 6
+"""Number of first bytes that `packed_kind` needs."""
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+"""What reading damaged data raises."""
+_COMPRESSED = {
+    b"\x1f\x8b": ".gz",
+    b"\xfd7zXZ\x00": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"BZh": ".bz2",
+}
+
+
+class Unpacker(Protocol):
+    """A decompressor that reads from a file."""
+
+    def readinto1(self, buffer: memoryview, /) -> int:
+        """Fill a part of the buffer, with one read if possible."""
+        ...
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return at most `size` bytes, or all."""
+        ...
+
+
+def packed_kind(start: bytes) -> str:
+    """Return the extension of a compressed file, by its first bytes; empty for any other."""
+    return next((kind for magic, kind in _COMPRESSED.items() if start.startswith(magic)), "")
+
+
+def _zstd(file: IO[bytes]) -> Unpacker:
+    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return cast(Unpacker, reader)
+
+
+UNPACK: dict[str, Callable[[IO[bytes]], Unpacker]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".xz": lzma.LZMAFile,
+    ".zst": _zstd,
+    ".bz2": bz2.BZ2File,
+}
+"""The decompressors by extension."""
+
 
 # torchrun --log-dir: RUN/attempt_0/3/stderr.log, with a number for each local rank.
 _ATTEMPT = re.compile(r"^attempt_\d{1,6}$")

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.values import Duration, Memory, Value
-from hpc_train.plans.directives import EXTRA, Size, sbatch_options
-from hpc_train.plans.explanations import setting_of
+from hpc_train.plans.directives import EXTRA, Size, sbatch_options, setting_of
 from hpc_train.plans.node_and_rank_counts import ALL, QUEUE_OPTIONS, value_in
 from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.plans.queue_limits import JobQueue, limits_on, queue_named

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from hpc_train.base.values import LintFinding, Value
-from hpc_train.plans.explanations import Reason, explanations, setting_of
+from hpc_train.plans.directives import setting_of
+from hpc_train.plans.explanations import Reason, explanations
 from hpc_train.plans.launchers.base import MODULES, RANK_WRAPPER, Launcher, find_launcher
 from hpc_train.plans.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
 from hpc_train.runs.run import Script

@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.base.errors import PlanError, SiteProfileError
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.explanations import setting_of
+from hpc_train.plans.directives import setting_of
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import check_profile

@@ -11,7 +11,7 @@ from hpc_train.base.errors import PlanError, UnknownNameError
 from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.explanations import setting_of
+from hpc_train.plans.directives import setting_of
 from hpc_train.plans.plan import JobVar
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.sites.profile import SiteProfile

@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.base.errors import SpecError
 from hpc_train.base.values import LintFinding
-from hpc_train.lint import lint_file as asking
+from hpc_train.lint import ask_slurm as asking
 from hpc_train.lint.lint_file import lint_bytes, lint_file, make_linter
 from tests.slurm.fake_slurm import FakeSlurm
 
@@ -33,8 +33,8 @@ scaling: strong
 @pytest.fixture(autouse=True)
 def fresh(slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    asking._resources.cache_clear()
-    asking._accounts.cache_clear()
+    asking.resources.cache_clear()
+    asking.accounts.cache_clear()
     slurm.on("sbatch", ACCEPTED)
 
 

@@ -14,7 +14,6 @@ from hpc_train.lint.rules import (
     environment,
     exit_and_requeue,
     header,
-    mpi,
     nccl_network,
     pbs,
     rendezvous,
@@ -27,7 +26,7 @@ from hpc_train.lint.rules import (
 
 _MODULES = (
     header, directives, resources, srun, torchrun, rendezvous, exit_and_requeue,
-    environment, nccl_network, mpi, site, slurm_answer, pbs,
+    environment, nccl_network, site, slurm_answer, pbs,
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from hpc_train.base.slurm_options import Grammar, sbatch_grammar
 from hpc_train.base.values import Severity, slurm_seconds
@@ -21,7 +22,9 @@ from hpc_train.lint.directives import (
 )
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.plans.explanations import missing_option, unavailable_value
-from hpc_train.sites.profile import SiteProfile
+
+if TYPE_CHECKING:
+    from hpc_train.sites.profile import SiteProfile
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
 _AROUND_EQUALS = re.compile(r"(--[a-z-]{1,40})(\s+=\s*|=\s+)(?=[^\s-])")

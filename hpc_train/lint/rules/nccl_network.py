@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hpc_train.base.values import older
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.environment import nccl_variables
-from hpc_train.lint.rules.site import queue_of
+from hpc_train.lint.rules.site import partition_of
 from hpc_train.lint.script import JobScript
 
 _GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)
@@ -191,7 +191,7 @@ def wrong_value(subject: Subject) -> Iterator[RuleHit]:
 )
 def far_adapter(subject: Subject) -> Iterator[RuleHit]:
     site, script = subject.context.site, subject.script
-    found = queue_of(site, script.asked).partition if site else None
+    found = partition_of(site, script.asked) if site else None
     if found is None or subject.context.fabric not in (None, "infiniband"):
         return
     for variable in script.exported_values("NCCL_IB_HCA"):

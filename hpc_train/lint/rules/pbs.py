@@ -11,7 +11,7 @@ from hpc_train.lint.directives import is_placeholder
 from hpc_train.lint.pbs import CHUNK_RESOURCES, WITH_VALUE, PbsRequest, walltime_seconds
 from hpc_train.lint.rule import RuleHit, Subject, fixable, rule
 from hpc_train.lint.rules.header import like_marker
-from hpc_train.lint.rules.mpi import OTHER_MPI, OWN_PLACES, ranks_wanted
+from hpc_train.lint.rules.srun import OTHER_MPI, OWN_PLACES, ranks_wanted
 
 # Options of sbatch and of Torque -> what qsub of PBS has.
 _MEANT = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpc_train.base.errors import nearest
 from hpc_train.base.regex import whole_match
@@ -14,43 +14,43 @@ from hpc_train.lint.directives import MARKER, Option, RequestedResources, is_pla
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.pbs import PbsRequest
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.plans.queue_limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.partition import ANY, Partition, Select
-from hpc_train.sites.profile import PbsDialect, SiteProfile
 
+if TYPE_CHECKING:
+    from hpc_train.plans.queue_limits import PartitionEntry, SizeName
+    from hpc_train.sites.partition import Partition, Select
+    from hpc_train.sites.profile import PbsDialect, SiteProfile
+
+# `sites.partition.ANY`: only a script for a site needs that module.
+_ANY = "*"
 _GPU_OPTIONS = ("gpus-per-node", "gres", "gpus")
 
 
 def known_partitions(site: SiteProfile) -> tuple[str, ...]:
     """Return the values of --partition that the profile names."""
-    words = [_select(one).partition for one in site.partitions]
-    return tuple(word for word in words if word not in (None, ANY))
+    return tuple(word for one in site.partitions if (word := _word_of(one)) not in (None, _ANY))
 
 
 def has_open_partitions(site: SiteProfile) -> bool:
     """Return whether the profile lists some partitions and allows any other."""
-    return ANY in (_select(one).partition for one in site.partitions)
-
-
-def queue_of(site: SiteProfile, asked: RequestedResources) -> JobQueue:
-    """Return the partition and the qos that a script selects."""
-    found = _partition(site, asked)
-    name = found[1].name if found else None
-    qos = qos_named(site, asked.value("qos"), name)
-    return JobQueue(partition=found, qos=qos, account=asked.value("account"))
+    return _ANY in map(_word_of, site.partitions)
 
 
 def over_limits(
     site: SiteProfile, asked: RequestedResources, word: Callable[[str], str]
 ) -> Iterator[RuleHit]:
     """Yield the requests of a script that exceed the limits of its queue; `word` names a size."""
-    queue = queue_of(site, asked)
+    # Without a site, a script needs neither profiles nor their limits.
+    from hpc_train.plans.queue_limits import JobQueue, limits_on, qos_named
+
+    entry = partition_of(site, asked)
+    qos = qos_named(site, asked.value("qos"), entry[1].name if entry else None)
+    queue = JobQueue(partition=entry, qos=qos, account=asked.value("account"))
     cores = (asked.tasks_per_node or 0) * (asked.cpus_per_task or 1)
     gpus = asked.nodes * asked.gpus_per_node if asked.nodes and asked.gpus_per_node else None
     found: list[tuple[tuple[str, ...], int, Any, str, str]] = []
-    if queue.partition is not None:
-        partition = queue.partition[1]
+    if entry is not None:
+        partition = entry[1]
         memory, tasks = slurm_memory(asked.value("mem") or ""), ("ntasks-per-node", "cpus-per-task")
         of_node: tuple[tuple[tuple[str, ...], int | None, Any, str], ...] = (
             (_GPU_OPTIONS, asked.gpus_per_node, partition.gpus_per_node, ""),
@@ -77,32 +77,36 @@ def over_limits(
         yield RuleHit(asked.line(*options), message)
 
 
-def _partition(site: SiteProfile, asked: RequestedResources) -> PartitionEntry | None:
+def partition_of(site: SiteProfile, asked: RequestedResources) -> PartitionEntry | None:
     """Return the most specific entry that matches the directives, else the catch-all entry."""
     entries = list(enumerate(site.partitions))
-    found = [entry for entry in entries if entry[1].name != ANY and _leads(entry[1], asked)]
+    found = [entry for entry in entries if entry[1].name != _ANY and _leads(entry[1], asked)]
     if not found:
-        return next((entry for entry in entries if entry[1].name == ANY), None)
-    most = max(_words(entry) for _, entry in found)
-    closest = [entry for entry in found if _words(entry[1]) == most]
+        return next((entry for entry in entries if entry[1].name == _ANY), None)
+    most = max(_words(entry.select) for _, entry in found)
+    closest = [entry for entry in found if _words(entry[1].select) == most]
     return closest[0] if len(closest) == 1 else next((e for e in closest if e[1].default), None)
 
 
-def _select(partition: Partition) -> Select:
-    return partition.select or Select(partition=partition.name)
+def _words(select: Select | None) -> int:
+    words = (select.qos, select.constraint, select.account_suffix) if select else ()
+    return sum(word is not None for word in words)
 
 
-def _words(entry: Partition) -> int:
-    select = _select(entry)
-    return sum(word is not None for word in (select.qos, select.constraint, select.account_suffix))
+def _word_of(partition: Partition) -> str | None:
+    """Return the value of --partition that selects an entry, if one does."""
+    return partition.select.partition if partition.select else partition.name
 
 
 def _leads(entry: Partition, asked: RequestedResources) -> bool:
-    select, named = _select(entry), asked.value("partition")
+    select, word, named = entry.select, _word_of(entry), asked.value("partition")
+    if not (word == named if named else word is None or entry.default):
+        return False
+    if select is None:
+        return True
     terms = set((select.constraint or "").split("&")) - {""}
     return (
-        (select.partition == named if named else select.partition is None or entry.default)
-        and select.qos in (None, asked.value("qos"))
+        select.qos in (None, asked.value("qos"))
         and terms <= set((asked.value("constraint") or "").split("&"))
         and (asked.value("account") or "").endswith(select.account_suffix or "")
     )
@@ -142,7 +146,7 @@ def unknown_partition(site: SiteProfile, asked: RequestedResources) -> Iterator[
     if not names or not given or "$" in given:
         return
     # The entries that a constraint or an account selects; Slurm's names of them are not known.
-    others = tuple(one.name for one in site.partitions if _select(one).partition is None)
+    others = tuple(one.name for one in site.partitions if _word_of(one) is None)
     if others:
         for name in given.split(","):
             if name in others and name not in names:

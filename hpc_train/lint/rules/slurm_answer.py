@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpc_train.base.errors import nearest
 from hpc_train.base.slurm_options import gres
@@ -12,7 +12,9 @@ from hpc_train.base.values import LintFinding, slurm_memory, slurm_seconds
 from hpc_train.lint.directives import Option, RequestedResources
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript
-from hpc_train.slurm.live_cluster import LiveNode, LivePartition, SlurmAnswer, SlurmFacts
+
+if TYPE_CHECKING:
+    from hpc_train.slurm.live_cluster import LiveNode, LivePartition, SlurmAnswer, SlurmFacts
 
 REFUSED = "HT801"
 _NAME = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
