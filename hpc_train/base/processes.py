@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shutil
@@ -254,6 +253,9 @@ NOTICE_S = 10.0
 def notice_if_slow(who: str, limit: str = "") -> Iterator[None]:
     """Say after 10 s, once, that `who` has not answered; `limit` says for how long it may take."""
     text = f"{who} has not answered for {NOTICE_S:.0f} s{limit or '; it is still waited for'}"
+    # Most commands end before they say anything.
+    import logging
+
     notice = threading.Timer(NOTICE_S, logging.getLogger(__name__).warning, (text,))
     notice.daemon = True
     notice.start()

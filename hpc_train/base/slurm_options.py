@@ -96,10 +96,10 @@ class _File(Value, frozen=True, kw_only=True):
     """`slurm_options.yaml`: names with `=` or `?` behind, letters, variables of sbatch."""
 
     schema: Literal[1]
-    both: tuple[str, ...]
-    sbatch: tuple[str, ...]
-    srun: tuple[str, ...]
-    pyxis: tuple[str, ...]
+    both: str
+    sbatch: str
+    srun: str
+    pyxis: str
     plugins: dict[str, tuple[str, ...]]
     aliases: _Aliases
     letters: _Letters
@@ -126,7 +126,7 @@ def _file() -> _File:
 def sbatch_grammar() -> Grammar:
     """Return the options of sbatch."""
     file = _file()
-    names = (*file.both, *file.sbatch, *file.pyxis)
+    names = f"{file.both} {file.sbatch} {file.pyxis}".split()
     return Grammar(
         long=_table(names),
         aliases=file.aliases.both,
@@ -138,7 +138,7 @@ def sbatch_grammar() -> Grammar:
 def srun_grammar() -> Grammar:
     """Return the options of srun."""
     file = _file()
-    names = (*file.both, *file.srun, *file.pyxis)
+    names = f"{file.both} {file.srun} {file.pyxis}".split()
     return Grammar(
         long=_table(names),
         aliases={**file.aliases.both, **file.aliases.srun},

@@ -74,32 +74,36 @@ _HARMLESS = frozenset(
 )
 # Names of the location of a secret.
 _PLACES = frozenset(("FILE", "PATH", "DIR"))
+# Form -> a text in every such secret, and its expression, which is compiled for texts with it.
 _FORMS = {
-    "hf_…": r"hf_[A-Za-z0-9]{20,}",
-    "ghp_…": r"gh[opsur]_[A-Za-z0-9]{20,}",
-    "github_pat_…": r"github_pat_[A-Za-z0-9_]{20,}",
-    "glpat-…": r"glpat-[A-Za-z0-9_-]{16,}",
-    "sk-…": r"sk-(?:[a-z0-9]{1,10}-){0,2}[A-Za-z0-9_]{20,}",
-    "AKIA…": r"A[KS]IA[A-Z0-9]{16}",
-    "xoxb-…": r"xox[abeprs]-[A-Za-z0-9-]{10,}",
-    "Bearer …": r"Bearer\s+[A-Za-z0-9._~+/-]{16,}",
-    "login …": r"login\s+(?:--?[\w-]+\s+)?(?:[0-9a-f]{40}\b|(?=\w{0,80}\d)\w{24,})",
-    "AIza…": r"AIza[A-Za-z0-9_-]{30,}",
-    "npm_…": r"npm_[A-Za-z0-9]{30,}",
-    "pypi-…": r"pypi-(?:AgE[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{50,})",
-    "dapi…": r"dapi[0-9a-f]{32}",
-    "sk_live_…": r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
-    "dckr_pat_…": r"dckr_pat_[A-Za-z0-9_-]{20,}",
-    "ya29.…": r"ya29\.[A-Za-z0-9_-]{20,}",
-    "a private key": r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----",
-    "eyJ….eyJ…": r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{5,}",
+    "hf_…": ("hf_", r"hf_[A-Za-z0-9]{20,}"),
+    "ghp_…": ("gh", r"gh[opsur]_[A-Za-z0-9]{20,}"),
+    "github_pat_…": ("github_pat_", r"github_pat_[A-Za-z0-9_]{20,}"),
+    "glpat-…": ("glpat-", r"glpat-[A-Za-z0-9_-]{16,}"),
+    "sk-…": ("sk-", r"sk-(?:[a-z0-9]{1,10}-){0,2}[A-Za-z0-9_]{20,}"),
+    "AKIA…": ("IA", r"A[KS]IA[A-Z0-9]{16}"),
+    "xoxb-…": ("xox", r"xox[abeprs]-[A-Za-z0-9-]{10,}"),
+    "Bearer …": ("Bearer", r"Bearer\s+[A-Za-z0-9._~+/-]{16,}"),
+    "login …": ("login", r"login\s+(?:--?[\w-]+\s+)?(?:[0-9a-f]{40}\b|(?=\w{0,80}\d)\w{24,})"),
+    "AIza…": ("AIza", r"AIza[A-Za-z0-9_-]{30,}"),
+    "npm_…": ("npm_", r"npm_[A-Za-z0-9]{30,}"),
+    "pypi-…": ("pypi-", r"pypi-(?:AgE[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{50,})"),
+    "dapi…": ("dapi", r"dapi[0-9a-f]{32}"),
+    "sk_live_…": ("k_", r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    "dckr_pat_…": ("dckr_pat_", r"dckr_pat_[A-Za-z0-9_-]{20,}"),
+    "ya29.…": ("ya29.", r"ya29\.[A-Za-z0-9_-]{20,}"),
+    "a private key": ("PRIVATE KEY", r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----"),
+    "eyJ….eyJ…": ("eyJ", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{5,}"),
 }
-_FORM = {form: re.compile(rf"(?<![A-Za-z0-9_-]){text}") for form, text in _FORMS.items()}
-# Not a placeholder for a password.
-_FORM["a URL with user:password@"] = re.compile(
-    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s/:@]*:(?![<${*])[^\s/@]+@"
-)
-_FORM["a URL with a signature"] = re.compile(r"[?&](?:sig|X-Amz-Signature)=[A-Za-z0-9%+/]{16,}")
+_SEARCHED = {
+    **{form: (mark, rf"(?<![A-Za-z0-9_-]){text}") for form, (mark, text) in _FORMS.items()},
+    # Not a placeholder for a password.
+    "a URL with user:password@": (
+        "://",
+        r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s/:@]*:(?![<${*])[^\s/@]+@",
+    ),
+    "a URL with a signature": ("=", r"[?&](?:sig|X-Amz-Signature)=[A-Za-z0-9%+/]{16,}"),
+}
 # Also Hydra's `+group.name=value`.
 _ASSIGNED = re.compile(
     r"(?:^|[\s;&?|(,{'\"])[+~]{0,2}(?P<name>[A-Za-z_][\w./@:-]*)="
@@ -155,7 +159,10 @@ def _not_plain(last: str, text: str) -> bool:
 
 def secret_form(text: str) -> str:
     """Return the form that identifies a text as a secret, or an empty text."""
-    return next((form for form, found in _FORM.items() if found.search(text)), "")
+    found = (
+        form for form, (mark, regex) in _SEARCHED.items() if mark in text and re.search(regex, text)
+    )
+    return next(found, "")
 
 
 def secret_set(text: str) -> str:

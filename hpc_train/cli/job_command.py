@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -58,6 +57,8 @@ class JobCommand(click.Command):
 
     def _advice(self, name: str, words: Sequence[str], script: str, known: Sequence[str]) -> str:
         """Return what to type instead of an unknown option; empty if click's answer is better."""
+        import difflib
+
         scheduler, is_certain = _of_sbatch(name, words, known)
         long = [one for one in known if one.startswith("--")]
         alike = difflib.get_close_matches(name, long, n=1, cutoff=_ALIKE)

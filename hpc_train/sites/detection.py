@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -177,6 +176,9 @@ class Host(Value, frozen=True, kw_only=True):
 
 def this_host(question: Ask = ask) -> Host:
     """Query the machine and, if there is one, the scheduler."""
+    # A site that is named needs no host.
+    import socket
+
     env = dict(os.environ)
     scheduler, problem = find_scheduler(env, question)
     return Host(
