@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
 
-from msgspec.structs import replace
-
+from hpc_train.base.decode import load_data
 from hpc_train.base.errors import SpecError
 from hpc_train.base.values import Severity, Value, Version, older
 from hpc_train.lint.script import JobScript
@@ -76,29 +76,35 @@ class RuleHit(Value, frozen=True):
 Check = Callable[[Subject], Iterable[RuleHit]]
 
 
+class _Reasons(Value, frozen=True, kw_only=True):
+    schema: Literal[1]
+    why: dict[str, str]
+
+
+@cache
+def _reasons() -> dict[str, str]:
+    return load_data("lint_rules.yaml", _Reasons).why
+
+
 class LintRule(Value, frozen=True, kw_only=True):
     """One check with its texts; the hits of a `fixable` rule carry edits."""
 
     id: str
     severity: Severity
     title: str
-    why: str
     advice: str
     check: Check
     fixable: bool = False
 
+    @property
+    def why(self) -> str:
+        """The reason for the rule, which only lists of rules and SARIF have."""
+        return _reasons()[self.id]
+
 
 def rule(
-    id: str, severity: Severity, title: str, *, why: str, advice: str
+    id: str, severity: Severity, title: str, *, advice: str, fixable: bool = False
 ) -> Callable[[Check], LintRule]:
     """Make a rule from a function that yields hits."""
-
-    def make(check: Check) -> LintRule:
-        return LintRule(id=id, severity=severity, title=title, why=why, advice=advice, check=check)
-
-    return make
-
-
-def fixable(rule: LintRule) -> LintRule:
-    """Mark a rule whose hits carry edits."""
-    return replace(rule, fixable=True)
+    make = partial(LintRule, id=id, severity=severity, title=title, advice=advice, fixable=fixable)
+    return lambda check: make(check=check)

@@ -14,6 +14,7 @@ from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variable
 from hpc_train.diagnosis.root_cause import marks
 from hpc_train.diagnosis.signatures import conclusions, is_crash, packaged
 from hpc_train.lint.directives import value_forms
+from hpc_train.lint.rules import all_rules
 from hpc_train.lint.rules.environment import nccl_variables, slurm_variables
 from hpc_train.logs.formats.formats import read_formats
 from hpc_train.logs.record import headings
@@ -29,6 +30,7 @@ READ: dict[str, Callable[[], object]] = {
     "explanations.yaml": explanations,
     "formats.yaml": lambda: read_formats(data_file("formats.yaml")),
     "headings.yaml": headings,
+    "lint_rules.yaml": lambda: all_rules()[0].why,
     "log_marks.yaml": marks,
     "nccl_lines.yaml": nccl_lines,
     "nccl_variables.yaml": nccl_variables,

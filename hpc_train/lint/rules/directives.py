@@ -20,7 +20,7 @@ from hpc_train.lint.directives import (
     value_forms,
     with_plugins,
 )
-from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.lint.rule import Edit, RuleHit, Subject, rule
 from hpc_train.plans.explanations import missing_option, unavailable_value
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ def _options(subject: Subject) -> Iterator[Option]:
     "HT010",
     "error",
     "variable in a directive",
-    why="sbatch reads directives before any shell runs, so $NAME and ~ are taken literally.",
     advice="write the value, use sbatch's own patterns (%j, %x, %u, %A_%a) in file names, or "
     "give the option on the command line: sbatch --nodes=$N job.sh",
 )
@@ -70,14 +69,12 @@ def variable_in_directive(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(option.line, f"{option.spelled}: sbatch does not expand ~")
 
 
-@fixable
 @rule(
     "HT011",
     "error",
     "whitespace around = in a directive",
-    why="sbatch splits directives at whitespace: the value becomes `=` or nothing, and the job "
-    "is refused.",
     advice="write --option=value without whitespace",
+    fixable=True,
 )
 def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.live_directives:
@@ -90,7 +87,6 @@ def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
     "HT012",
     "error",
     "unterminated quote in a directive",
-    why="sbatch parses quotes as a shell does and rejects a directive with an unterminated quote.",
     advice="close the quote on the same line; a directive cannot continue on the next line",
 )
 def unclosed_quote(subject: Subject) -> Iterator[RuleHit]:
@@ -103,8 +99,6 @@ def unclosed_quote(subject: Subject) -> Iterator[RuleHit]:
     "HT013",
     "warning",
     "unknown or ambiguous option in a directive",
-    why="sbatch refuses a job with an option that neither Slurm nor a plug-in of the site defines, "
-    "and the beginning of a name that fits several options.",
     advice="write the whole name; `sbatch --help` lists all options, including those of the site's "
     "plug-ins, which a site profile declares in plugin_options",
 )
@@ -154,8 +148,6 @@ def _near(name: str, known: Collection[str]) -> str:
     "HT014",
     "error",
     "word without an option in a directive",
-    why="sbatch refuses a directive with a word that belongs to no option: a forgotten --, "
-    "or a value with whitespace.",
     advice="write --option=value; quote a value that contains whitespace",
 )
 def stray_word(subject: Subject) -> Iterator[RuleHit]:
@@ -173,8 +165,6 @@ def stray_word(subject: Subject) -> Iterator[RuleHit]:
     "HT015",
     "error",
     "= after a one-letter option",
-    why="The value of a one-letter option begins directly after the letter: -N=2 requests `=2` "
-    "nodes, and sbatch refuses it; -J=name names the job `=name`.",
     advice="leave the = out, or write the long name of the option",
 )
 def equals_after_letter(subject: Subject) -> Iterator[RuleHit]:
@@ -191,13 +181,7 @@ def equals_after_letter(subject: Subject) -> Iterator[RuleHit]:
                 )
 
 
-@rule(
-    "HT016",
-    "warning",
-    "option given twice",
-    why="sbatch silently uses the last value; the first value has no effect.",
-    advice="keep one",
-)
+@rule("HT016", "warning", "option given twice", advice="keep one")
 def given_twice(subject: Subject) -> Iterator[RuleHit]:
     seen: dict[tuple[int, str], Option] = {}
     for directive in subject.script.live_directives:
@@ -215,12 +199,7 @@ def given_twice(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT018",
-    "info",
-    "time in minutes",
-    why="A single number is minutes and two fields are minutes:seconds, so both --time=24 and "
-    "--time=24:00 end a job after 24 minutes.",
-    advice="write hours:minutes:seconds, e.g. --time=24:00:00",
+    "HT018", "info", "time in minutes", advice="write hours:minutes:seconds, e.g. --time=24:00:00"
 )
 def time_in_minutes(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
@@ -233,9 +212,6 @@ def time_in_minutes(subject: Subject) -> Iterator[RuleHit]:
     "HT020",
     "error",
     "value that sbatch refuses, or an option without its value",
-    why="sbatch checks these values when it reads them and refuses the job; it silently ignores "
-    "an unknown word in a list of mail types. A time is minutes, minutes:seconds, "
-    "hours:minutes:seconds or days-hours[:…], not 4h or 1h30m.",
     advice="write one of the allowed values; `man sbatch` explains them",
 )
 def refused(subject: Subject) -> Iterator[RuleHit]:
@@ -285,8 +261,6 @@ def refusals(
     "HT023",
     "warning",
     "option or value that this version of Slurm does not have",
-    why="sbatch and srun refuse an option, or a value of one, that their version does not have. "
-    "The version is that of --slurm, or of the site's profile; without one, nothing is reported.",
     advice="leave it out, or write another value; hpctrain help slurm lists the versions",
 )
 def missing(subject: Subject) -> Iterator[RuleHit]:

@@ -43,8 +43,6 @@ _USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
     "HT309",
     "error",
     "CUDA_VISIBLE_DEVICES by local rank, and --gpus-per-task",
-    why="With --gpus-per-task only its own GPU is visible to each rank, as device 0; "
-    "CUDA_VISIBLE_DEVICES=3 then selects no device.",
     advice="do not set CUDA_VISIBLE_DEVICES, and request GPUs with --gpus-per-node",
 )
 def visible_devices_by_rank(subject: Subject) -> Iterator[RuleHit]:
@@ -63,8 +61,6 @@ def visible_devices_by_rank(subject: Subject) -> Iterator[RuleHit]:
     "HT310",
     "info",
     "CUDA_VISIBLE_DEVICES set by the script",
-    why="Slurm sets it to the GPUs of the job. Other numbers select GPUs of other jobs if no "
-    "cgroup hides them, and otherwise hide the job's own GPUs.",
     advice="leave it out; ask for the GPUs with --gpus-per-node",
 )
 def visible_devices_by_hand(subject: Subject) -> Iterator[RuleHit]:
@@ -94,14 +90,7 @@ def _workers(found: Assignment, script: JobScript) -> int:
     return 0
 
 
-@rule(
-    "HT311",
-    "warning",
-    "visible GPU that does not exist",
-    why="ROCR_VISIBLE_DEVICES renumbers the devices before HIP_VISIBLE_DEVICES counts them: of one "
-    "device that it leaves only 0 exists.",
-    advice="set one of them",
-)
+@rule("HT311", "warning", "visible GPU that does not exist", advice="set one of them")
 def two_device_lists(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     first = script.settings("ROCR_VISIBLE_DEVICES")
@@ -129,8 +118,6 @@ _LOCAL_RANK = re.compile(r"\$\{?(?:SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCA
     "HT410",
     "error",
     "secret in the script",
-    why="Scripts are copied into the scheduler's spool directory, kept with the results and "
-    "shared, so a token in a script is disclosed.",
     advice="export it in the shell that you submit from, or read it from a file that only you "
     "can read: $(cat ~/.config/token)",
 )
@@ -144,13 +131,7 @@ def secret(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(found.line, f"{found.name} looks like a secret")
 
 
-@rule(
-    "HT413",
-    "warning",
-    "variable that is not exported",
-    why="Programs that a shell starts inherit only its exported variables.",
-    advice="write export NAME=value",
-)
+@rule("HT413", "warning", "variable that is not exported", advice="write export NAME=value")
 def not_exported(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     # eval, or an export of computed names, may export any of them.
@@ -165,13 +146,7 @@ def not_exported(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(found.line, message)
 
 
-@rule(
-    "HT414",
-    "warning",
-    "debug setting left on",
-    why="Debug settings slow every step.",
-    advice="remove it when the fault is found",
-)
+@rule("HT414", "warning", "debug setting left on", advice="remove it when the fault is found")
 def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.exported_values(*_DEBUG):
         value, effect = _DEBUG[found.name]
@@ -194,9 +169,6 @@ _AMD = re.compile(
     "HT115",
     "info",
     "container without GPUs",
-    why="Without --nv (AMD: --rocm) Apptainer and Singularity mount neither the driver nor its "
-    "libraries, and torch.cuda.is_available() is false in the container, unless the site's "
-    "configuration or module sets it. A warning where the script names NVIDIA's software.",
     advice="write apptainer exec --nv IMAGE … (--rocm for AMD)",
 )
 def container_without_gpus(subject: Subject) -> Iterator[RuleHit]:
@@ -236,8 +208,6 @@ def _trains(words: tuple[Word, ...]) -> bool:
     "HT119",
     "warning",
     "container without the variables of its rank",
-    why="--cleanenv (-e) and --containall (-C) keep the host's variables out of the container, "
-    "also SLURM_PROCID, RANK and MASTER_ADDR: each rank believes that it is alone.",
     advice="leave the option out, or pass them: --env MASTER_ADDR=…,SLURM_PROCID=…",
 )
 def clean_environment(subject: Subject) -> Iterator[RuleHit]:
@@ -264,9 +234,6 @@ _CONDA = ("conda", "mamba", "micromamba")
     "HT418",
     "warning",
     "conda activate without its function",
-    why="`conda activate` is a function that the start-up file of an interactive shell defines; a "
-    "batch script has none (CommandNotFoundError), and goes on with another Python. An info where "
-    "it reads .bashrc, which on some systems returns at once when the shell is not interactive.",
     advice='write source "$(conda info --base)/etc/profile.d/conda.sh" before it, or begin the '
     "script with #!/bin/bash -l",
 )
@@ -336,13 +303,7 @@ def _exported(subject: Subject) -> list[Assignment]:
     return [f for f in subject.script.assignments if f.exported and f.name.startswith("NCCL_")]
 
 
-@rule(
-    "HT501",
-    "warning",
-    "removed NCCL variable",
-    why="NCCL silently ignores a variable that it no longer has.",
-    advice="leave it out, or set its successor",
-)
+@rule("HT501", "warning", "removed NCCL variable", advice="leave it out, or set its successor")
 def removed_name(subject: Subject) -> Iterator[RuleHit]:
     version = subject.context.nccl
     for found in _exported(subject):
@@ -359,14 +320,7 @@ def removed_name(subject: Subject) -> Iterator[RuleHit]:
             )
 
 
-@rule(
-    "HT502",
-    "warning",
-    "unknown NCCL variable",
-    why="NCCL silently ignores unknown variables: with a typing error the default remains "
-    "effective.",
-    advice="correct the name, or leave it out",
-)
+@rule("HT502", "warning", "unknown NCCL variable", advice="correct the name, or leave it out")
 def unknown_name(subject: Subject) -> Iterator[RuleHit]:
     known = nccl_variables()
     for found in _exported(subject):
@@ -390,7 +344,6 @@ def unknown_name(subject: Subject) -> Iterator[RuleHit]:
     "HT505",
     "warning",
     "NCCL variable from a later version",
-    why="An NCCL that is older than the variable silently ignores it.",
     advice="leave it out, or use a newer NCCL",
 )
 def too_new(subject: Subject) -> Iterator[RuleHit]:
@@ -434,14 +387,7 @@ def _used(commands: tuple[Command, ...]) -> Iterator[tuple[str, int, Command]]:
                     yield name, word.line, command
 
 
-@rule(
-    "HT312",
-    "warning",
-    "unknown Slurm variable",
-    why="A variable that Slurm does not set expands to nothing: with a typing error the option or "
-    "the address is empty.",
-    advice="correct the name",
-)
+@rule("HT312", "warning", "unknown Slurm variable", advice="correct the name")
 def unknown_variable(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     known = slurm_variables().names
@@ -474,8 +420,6 @@ def _meant(name: str) -> str:
     "HT313",
     "warning",
     "Slurm variable that is not set",
-    why="Slurm sets some variables only if the option of the same name is given: the variable is "
-    "empty if GPUs are requested with --gres, or tasks with --ntasks.",
     advice="request it with the option of the same name",
 )
 def unset_variable(subject: Subject) -> Iterator[RuleHit]:

@@ -46,14 +46,7 @@ def _sets(script: JobScript, *flags: str) -> bool:
     return any(re.match(rf"#!.*\s-\w*{flag}", script.lines[0]) for flag in flags if len(flag) == 1)
 
 
-@rule(
-    "HT401",
-    "warning",
-    "exit code lost in a pipeline",
-    why="The exit code of a pipeline is that of its last command: `srun … | tee` ends with 0 when "
-    "the training has failed, and Slurm reports COMPLETED.",
-    advice="add `set -o pipefail` before it",
-)
+@rule("HT401", "warning", "exit code lost in a pipeline", advice="add `set -o pipefail` before it")
 def lost_in_pipe(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if _sets(script, "pipefail") or "PIPESTATUS" in script.text:
@@ -73,9 +66,6 @@ def lost_in_pipe(subject: Subject) -> Iterator[RuleHit]:
     "HT402",
     "warning",
     "exit code replaced by the last command",
-    why="The state of a job is that of the last command in its script: after a failed training, "
-    "`echo done` or a `wait` without a number makes it COMPLETED, and --dependency=afterok jobs "
-    "start.",
     advice="add `set -e` (a bare `wait` returns 0 regardless), or keep the code: srun …; code=$?; "
     "echo done; exit $code",
 )
@@ -117,8 +107,6 @@ def _bare_wait(script: JobScript) -> Iterator[RuleHit]:
     "HT403",
     "warning",
     "trap that runs too late",
-    why="bash runs a trap only after the foreground command has ended: with srun in the "
-    "foreground, the trap does not run before the time limit.",
     advice="start it in the background and wait for it, again after each trap: srun … & pid=$!; "
     'while wait "$pid"; kill -0 "$pid" 2>/dev/null; do :; done; wait "$pid"; exit $?',
 )
@@ -141,8 +129,6 @@ def late_trap(subject: Subject) -> Iterator[RuleHit]:
     "HT404",
     "warning",
     "signal that does not reach the trap",
-    why="--signal=USR1@120 goes to the job's steps, not to the batch script, so that a trap "
-    "in the script never runs.",
     advice="write --signal=B:USR1@120 for a trap in the script",
 )
 def signal_not_to_batch(subject: Subject) -> Iterator[RuleHit]:
@@ -156,14 +142,7 @@ def signal_not_to_batch(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(line, f"--signal={value} does not reach the script's trap")
 
 
-@rule(
-    "HT406",
-    "warning",
-    "$0 in a batch script",
-    why="Slurm runs a copy of the script in its spool folder, so that $0 and BASH_SOURCE are not "
-    "paths in the project.",
-    advice="write the path, or use $SLURM_SUBMIT_DIR",
-)
+@rule("HT406", "warning", "$0 in a batch script", advice="write the path, or use $SLURM_SUBMIT_DIR")
 def own_path(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if not script.asked.batch:
@@ -187,8 +166,6 @@ def own_path(subject: Subject) -> Iterator[RuleHit]:
     "HT407",
     "warning",
     "signal that ends torchrun",
-    why="--signal=USR1@120 goes to all processes of the steps. torchrun handles neither USR1 nor "
-    "USR2: the signal ends it at once, and its workers have no time to write a checkpoint.",
     advice="write --signal=B:USR1@120 and a trap in the script that asks the workers to stop, or "
     "ignore it in the agent: srun … bash -c 'trap \"\" USR1; exec torchrun …'",
 )

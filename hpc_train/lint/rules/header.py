@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.directives import MARKER, is_template_line
-from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.lint.rule import Edit, RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript
 
 _LIKE_MARKER = re.compile(r"^(\s*)#([ \t]*)([A-Za-z]{3,8})(?=[\s-])(\s*-.*)$")
@@ -16,15 +16,7 @@ _DASHES = re.compile(r"(?<=\s)-?[\u2010-\u2015\u2212]+-?(?=[A-Za-z])")
 _QUOTES = re.compile(r"[\u2018\u2019\u201c\u201d]")
 
 
-@fixable
-@rule(
-    "HT001",
-    "error",
-    "no #! line",
-    why="sbatch refuses a script whose first line does not begin with #!. PBS runs it with the "
-    "user's login shell, which may be csh.",
-    advice="write #!/bin/bash as the first line",
-)
+@rule("HT001", "error", "no #! line", advice="write #!/bin/bash as the first line", fixable=True)
 def no_shebang(subject: Subject) -> Iterator[RuleHit]:
     text = subject.script.text
     if text.startswith("#!") or not text.strip():
@@ -50,8 +42,6 @@ def no_shebang(subject: Subject) -> Iterator[RuleHit]:
     "HT002",
     "error",
     "#SBATCH after the first command",
-    why="sbatch stops looking for directives at the first line that is neither blank nor a "
-    "comment (`set -x` and `module load` are commands); later directives are silently ignored.",
     advice="move all #SBATCH lines above the first command",
 )
 def late_directive(subject: Subject) -> Iterator[RuleHit]:
@@ -81,15 +71,12 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-@fixable
 @rule(
     "HT003",
     "warning",
     "misspelled #SBATCH",
-    why="Only a line that begins with exactly #SBATCH is a directive; #sbatch, # SBATCH and "
-    "an indented #SBATCH are comments, and the job runs with defaults. # SBATCH beside directives "
-    "is only an info, because it may disable the line on purpose.",
     advice="write #SBATCH at the beginning of the line, or ##SBATCH to disable the line",
+    fixable=True,
 )
 def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
     yield from like_marker(subject, MARKER, "sbatch")
@@ -142,8 +129,6 @@ def other_system(script: JobScript) -> tuple[int, str]:
     "HT025",
     "info",
     "script of a batch system that is not checked",
-    why="hpctrain reads the directives of Slurm and PBS only. Of a script for another system it "
-    "checks the commands.",
     advice="check the directives with the system itself",
 )
 def not_checked(subject: Subject) -> Iterator[RuleHit]:
@@ -152,14 +137,12 @@ def not_checked(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(line, f"this is a script of {name}, whose directives hpctrain does not check")
 
 
-@fixable
 @rule(
     "HT005",
     "error",
     "DOS line breaks",
-    why="sbatch refuses a script with DOS line breaks, and bash would treat each carriage return "
-    "as part of the last word.",
     advice="convert the file: dos2unix FILE, or hpctrain lint --fix FILE",
+    fixable=True,
 )
 def dos_line_breaks(subject: Subject) -> Iterator[RuleHit]:
     text = subject.script.text
@@ -171,14 +154,7 @@ def dos_line_breaks(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(line, f"{count} DOS line break{plural} (\\r\\n)", edit=edit)
 
 
-@rule(
-    "HT006",
-    "error",
-    "nothing to run",
-    why="sbatch refuses an empty script; a script with only comments ends at once with exit code "
-    "0.",
-    advice="add the command that starts the training",
-)
+@rule("HT006", "error", "nothing to run", advice="add the command that starts the training")
 def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
     if not subject.script.text.strip():
         yield RuleHit(1, "the file is empty")
@@ -186,14 +162,12 @@ def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(1, "the script has only comments and no command")
 
 
-@fixable
 @rule(
     "HT007",
     "error",
     "typographic dash or quote in a directive",
-    why="Word processors and web pages replace -- by a dash and straight quotes by curved ones; "
-    "sbatch rejects the dash and parses the quotes as part of the value.",
     advice="retype the line with hyphens and straight quotes",
+    fixable=True,
 )
 def typographic(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.live_directives:
@@ -210,8 +184,6 @@ def typographic(subject: Subject) -> Iterator[RuleHit]:
     "HT009",
     "error",
     "unterminated quote, parenthesis or here-document",
-    why="The shell reads to the end of the file: it then reports an error, or treats the rest as "
-    "text and does not run it.",
     advice="close it; the cause can be an earlier quote that ends too soon (try bash -n FILE)",
 )
 def unclosed(subject: Subject) -> Iterator[RuleHit]:
@@ -228,8 +200,6 @@ _ONE_ELEMENT = re.compile(r"(\d{1,9})(?:-\1)?(?:[:%]\d{1,9})*")
     "HT019",
     "warning",
     "log folder created by the job",
-    why="Slurm opens the log before the script runs; a mkdir in the script runs too late. Before "
-    "Slurm 23.02, the job then fails at once and writes no log; later versions create the folder.",
     advice="create the folder before sbatch, or write the log into an existing folder",
 )
 def late_log_folder(subject: Subject) -> Iterator[RuleHit]:
@@ -253,8 +223,6 @@ def late_log_folder(subject: Subject) -> Iterator[RuleHit]:
     "HT111",
     "warning",
     "elements of a job array write to one log",
-    why="Without %a (or %j) in --output, all elements of an array write to one file and overwrite "
-    "its contents.",
     advice="write --output=…-%A_%a.out",
 )
 def array_log(subject: Subject) -> Iterator[RuleHit]:
@@ -271,7 +239,6 @@ def array_log(subject: Subject) -> Iterator[RuleHit]:
     "HT112",
     "warning",
     "requeue without --open-mode=append",
-    why="A requeued job truncates its log: the output of the failed attempt is lost.",
     advice="add #SBATCH --open-mode=append",
 )
 def requeue_truncates(subject: Subject) -> Iterator[RuleHit]:

@@ -20,8 +20,6 @@ _FABRICS = re.compile(r"efa|cxi|opx|verbs|psm[23x]")
     "HT520",
     "info",
     "NCCL_IB_GID_INDEX",
-    why="Since NCCL 2.21 the GID index is selected for each device; a fixed index is wrong on some "
-    "ports, and queue pairs then fail (ibv_modify_qp: Invalid argument).",
     advice="leave it out with NCCL 2.21 or later, unless the site's documentation requires it",
 )
 def gid_index(subject: Subject) -> Iterator[RuleHit]:
@@ -39,8 +37,6 @@ def gid_index(subject: Subject) -> Iterator[RuleHit]:
     "HT527",
     "info",
     "interface by name",
-    why="NCCL_SOCKET_IFNAME takes prefixes: names differ between clusters and nodes, "
-    "^docker0 alone includes the loopback interface again, and lo cannot reach other nodes.",
     advice="leave it out, use the interface of the site's profile, or exclude interfaces: "
     "NCCL_SOCKET_IFNAME=^lo,docker",
 )
@@ -64,14 +60,7 @@ def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(found.line, message, severity="warning" if fast else None)
 
 
-@rule(
-    "HT528",
-    "warning",
-    "fast transport disabled",
-    why="NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, NCCL_IB_DISABLE and NCCL_NET=Socket are for "
-    "debugging; left in the script, they reduce the bandwidth, often by a factor of ten or more.",
-    advice="remove it when the fault is found",
-)
+@rule("HT528", "warning", "fast transport disabled", advice="remove it when the fault is found")
 def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
     script, fabric = subject.script, subject.context.fabric
     one_node = script.asked.batch and script.asked.nodes == 1
@@ -117,8 +106,6 @@ def _by_libfabric(script: JobScript) -> bool:
     "HT523",
     "warning",
     "NCCL_DEBUG left on",
-    why="INFO prints hundreds of lines a rank and TRACE every call: logs become large, the start "
-    "slow, and relevant lines hard to find.",
     advice="write NCCL_DEBUG=WARN, or keep INFO and write one file per process "
     "(NCCL_DEBUG_FILE=…%h.%p), or limit it (NCCL_DEBUG_SUBSYS=INIT,NET)",
 )
@@ -142,9 +129,6 @@ def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
     "HT524",
     "warning",
     "NCCL_ALGO or NCCL_PROTO",
-    why="NCCL selects the algorithm for each message size and topology; a fixed choice suits only "
-    "the case that was measured, disables the tuner of AWS's plug-in, and forcing LL128 can "
-    "corrupt data on hardware that does not guarantee the order of 128-byte stores.",
     advice="leave it out; to forbid one protocol write NCCL_PROTO=^LL128",
 )
 def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
@@ -165,11 +149,7 @@ def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT531",
-    "warning",
-    "value that NCCL does not accept",
-    why="NCCL ignores a value that it cannot parse, or reads it as 0.",
-    advice="write one of the allowed values",
+    "HT531", "warning", "value that NCCL does not accept", advice="write one of the allowed values"
 )
 def wrong_value(subject: Subject) -> Iterator[RuleHit]:
     values = nccl_variables().values
@@ -184,8 +164,6 @@ def wrong_value(subject: Subject) -> Iterator[RuleHit]:
     "HT214",
     "warning",
     "no adapter near a GPU",
-    why="NCCL sends the data of a GPU over an adapter on another PCIe root or NUMA node if "
-    "NCCL_IB_HCA leaves out those nearest to it. Checked where the profile states gpu_nics.",
     advice="name the adapters nearest to all GPUs, or leave NCCL_IB_HCA out: NCCL chooses the "
     "nearest; hpctrain doctor --topology on a node prints them",
 )

@@ -9,7 +9,7 @@ from itertools import takewhile
 from hpc_train.base.errors import nearest
 from hpc_train.lint.directives import is_placeholder
 from hpc_train.lint.pbs import CHUNK_RESOURCES, WITH_VALUE, PbsRequest, walltime_seconds
-from hpc_train.lint.rule import RuleHit, Subject, fixable, rule
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.header import like_marker
 from hpc_train.lint.rules.srun import OTHER_MPI, OWN_PLACES, ranks_wanted
 
@@ -50,11 +50,7 @@ _ARRAY = re.compile(r"(\d{1,9})-(\d{1,9})(?::0*[1-9]\d{0,8})?(?:%0*[1-9]\d{0,8})
 
 
 @rule(
-    "HT901",
-    "error",
-    "#PBS after the first command",
-    why="qsub reads directives only up to the first command of a script; later lines are comments.",
-    advice="move the line above the first command",
+    "HT901", "error", "#PBS after the first command", advice="move the line above the first command"
 )
 def late_directive(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
@@ -66,8 +62,6 @@ def late_directive(subject: Subject) -> Iterator[RuleHit]:
     "HT902",
     "error",
     "option that qsub does not know",
-    why="qsub refuses the job with `directive error` or `invalid option`. Options of sbatch and of "
-    "Torque are not options of PBS.",
     advice="options are single letters: -N, -q, -A, -l, -j, -k, -o",
 )
 def unknown_option(subject: Subject) -> Iterator[RuleHit]:
@@ -96,8 +90,6 @@ def unknown_option(subject: Subject) -> Iterator[RuleHit]:
     "HT903",
     "error",
     "misspelt resource of -l",
-    why="qsub refuses a resource that the server does not have. Sites add resources of their own, "
-    "so that only names that resemble PBS's own are reported.",
     advice="write the resource as pbs_resources(7B) names it",
 )
 def misspelt_resource(subject: Subject) -> Iterator[RuleHit]:
@@ -116,14 +108,7 @@ def misspelt_resource(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(select.line, f"select: {name}{near}")
 
 
-@rule(
-    "HT904",
-    "error",
-    "value that qsub refuses",
-    why="qsub refuses another value of -j, -k, -r, -m or -N. An array has two indices at least; "
-    "lists such as 2,4 and 1-1 are refused.",
-    advice="correct the value",
-)
+@rule("HT904", "error", "value that qsub refuses", advice="correct the value")
 def refused_value(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
     for option in request.directives.options if request else ():
@@ -142,15 +127,7 @@ def refused_value(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(option.line, message)
 
 
-@rule(
-    "HT905",
-    "error",
-    "form of -l select",
-    why="select is a number of chunks, each with resources after colons: "
-    "`select=2:ncpus=32:ngpus=4`. qsub refuses other forms; after a comma another resource of the "
-    "job begins, and ppn belongs to the older `-l nodes=`.",
-    advice="write -l select=NODES:ncpus=CORES:ngpus=GPUS",
-)
+@rule("HT905", "error", "form of -l select", advice="write -l select=NODES:ncpus=CORES:ngpus=GPUS")
 def form_of_select(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
     select = request.resource("select") if request else None
@@ -179,8 +156,6 @@ def form_of_select(subject: Subject) -> Iterator[RuleHit]:
     "HT906",
     "error",
     "walltime that PBS reads otherwise",
-    why="PBS reads [[HH:]MM:]SS: a number alone is seconds, and with one colon it is minutes and "
-    "seconds. Days and units are refused.",
     advice="write hours, minutes and seconds: -l walltime=24:00:00",
 )
 def form_of_walltime(subject: Subject) -> Iterator[RuleHit]:
@@ -197,14 +172,7 @@ def form_of_walltime(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(found.line, f"walltime={text} is {minutes} min {rest} s", severity="info")
 
 
-@rule(
-    "HT929",
-    "warning",
-    "memory in bytes",
-    why="PBS takes a number without a unit for bytes: mem=64 is 64 bytes, and the job is killed at "
-    "once, or the queue's least memory applies.",
-    advice="write the unit: mem=64gb",
-)
+@rule("HT929", "warning", "memory in bytes", advice="write the unit: mem=64gb")
 def memory_in_bytes(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
     if request is None:
@@ -227,8 +195,6 @@ _PROGRAMS = ("python", "bash", "sh", "torchrun", "accelerate", "./", "../", "/")
     "HT908",
     "info",
     "no output until the job ends",
-    why="PBS keeps the output of a job on its node and copies it at the end: nothing can be read "
-    "while the job runs, and after the loss of the node there is none.",
     advice="add #PBS -k doe and #PBS -j oe; the file of -o is then written while the job runs",
 )
 def output_at_the_end(subject: Subject) -> Iterator[RuleHit]:
@@ -251,7 +217,6 @@ def output_at_the_end(subject: Subject) -> Iterator[RuleHit]:
     "HT910",
     "warning",
     "no cd to the folder of the submission",
-    why="A job of PBS starts in the home folder, not in the folder in which qsub was called.",
     advice='add cd "$PBS_O_WORKDIR" || exit 1 before the first command',
 )
 def no_change_of_folder(subject: Subject) -> Iterator[RuleHit]:
@@ -266,15 +231,12 @@ def no_change_of_folder(subject: Subject) -> Iterator[RuleHit]:
             return
 
 
-@fixable
 @rule(
     "HT916",
     "warning",
     "misspelt #PBS",
-    why="qsub reads only lines that begin with exactly #PBS; #pbs, # PBS and an indented #PBS are "
-    "comments, and the job runs with defaults. # PBS beside directives is only an info, because "
-    "it may disable the line on purpose.",
     advice="write #PBS at the beginning of the line, or ##PBS to disable the line",
+    fixable=True,
 )
 def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
     yield from like_marker(subject, "#PBS", "qsub")
@@ -284,9 +246,6 @@ def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
     "HT913",
     "error",
     "ranks that do not fit the request",
-    why="Open MPI starts as many ranks as $PBS_NODEFILE has lines, one for each mpiprocs of a "
-    "chunk, and refuses more; without mpiprocs a chunk has one. The mpiexec of Cray (PALS), Intel "
-    "and MPICH counts otherwise.",
     advice="request mpiprocs for each rank of a node: -l select=2:ncpus=32:mpiprocs=4",
 )
 def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
@@ -314,8 +273,6 @@ def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
     "HT914",
     "error",
     "srun in a job of PBS",
-    why="srun starts steps of a job of Slurm; in a job of PBS it is absent, or waits for an "
-    "allocation.",
     advice="start ranks with mpiexec or mpirun, or with torchrun on each node",
 )
 def srun_on_pbs(subject: Subject) -> Iterator[RuleHit]:
@@ -327,15 +284,7 @@ def srun_on_pbs(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(launch.line, "srun belongs to Slurm")
 
 
-@rule(
-    "HT915",
-    "info",
-    "chunks may share a node",
-    why="PBS packs the chunks of a job onto as few nodes as possible, so that two chunks may be "
-    "on one node, and `torchrun --nnodes 2` waits forever. Where a chunk is a whole node, this "
-    "is harmless.",
-    advice="add #PBS -l place=scatter",
-)
+@rule("HT915", "info", "chunks may share a node", advice="add #PBS -l place=scatter")
 def chunks_packed(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
     select = request.resource("select") if request else None

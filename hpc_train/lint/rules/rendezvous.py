@@ -29,8 +29,6 @@ _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
     "HT301",
     "error",
     "rank variable expanded in the batch script",
-    why="The batch script runs once, on the first node: there SLURM_PROCID, SLURM_NODEID and "
-    "SLURM_LOCALID are 0, and every task gets the number 0.",
     advice="let each task expand it: srun bash -c 'torchrun --node-rank \"$SLURM_NODEID\" …', or "
     "write \\$SLURM_NODEID inside double quotes",
 )
@@ -65,8 +63,6 @@ def _early(names: tuple[str, ...], nodes: int | None) -> Iterator[str]:
     "HT302",
     "error",
     "variable that is never expanded",
-    why="Quotes prevent the expansion in the batch shell, and srun starts the program without a "
-    "shell: the program gets the literal text $SLURM_NODEID.",
     advice="start the program through a shell: srun bash -c 'torchrun --node-rank "
     '"$SLURM_NODEID" …\'',
 )
@@ -87,8 +83,6 @@ def never_expanded(subject: Subject) -> Iterator[RuleHit]:
     "HT305",
     "warning",
     "address from hostname -i",
-    why="On some clusters `hostname -i` prints 127.0.x.x, on others several addresses (as -I "
-    "does): the other nodes then connect to themselves, or cannot connect.",
     advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
 )
 def address_of_hostname(subject: Subject) -> Iterator[RuleHit]:
@@ -131,8 +125,6 @@ _HOST = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][A-Za-z-]{0,60}\d[\w.-]{0,2
     "HT306",
     "error",
     "every node uses itself as master",
-    why="Inside a step, `hostname` differs on every node, and localhost is the node itself: each "
-    "node waits for the others at its own address.",
     advice="set it once, before srun: MASTER_ADDR=$(scontrol show hostnames "
     '"$SLURM_JOB_NODELIST" | head -n 1)',
 )
@@ -180,8 +172,6 @@ def _fixed_hosts(script: JobScript) -> Iterator[RuleHit]:
     "HT318",
     "error",
     "several nodes without an address",
-    why="torchrun reads no MASTER_ADDR: without --rdzv-endpoint or --master-addr the agent of each "
-    "node waits for the others at its own 127.0.0.1.",
     advice='write --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"',
 )
 def no_address(subject: Subject) -> Iterator[RuleHit]:
@@ -198,8 +188,6 @@ def no_address(subject: Subject) -> Iterator[RuleHit]:
     "HT307",
     "error",
     "SLURM_LAUNCH_NODE_IPADDR as address",
-    why="It is the address of the node on which srun was started, and is not set in the batch "
-    "script.",
     advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
 )
 def launch_node_address(subject: Subject) -> Iterator[RuleHit]:
@@ -226,8 +214,6 @@ def launch_node_address(subject: Subject) -> Iterator[RuleHit]:
     "HT308",
     "error",
     "node list used as a name",
-    why="Slurm writes several nodes as a hostlist expression such as node[01-04]; with two or more "
-    "nodes, cut, echo or the variable itself give no valid host name.",
     advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
 )
 def nodelist_as_name(subject: Subject) -> Iterator[RuleHit]:
@@ -268,8 +254,6 @@ _ALL_NAMES = re.compile(r"(?:\$\(|`)\s*scontrol\s+show\s+host(?:name|names)?\b[^
     "HT315",
     "error",
     "rendezvous that differs on every node",
-    why="Inside a step each node evaluates $RANDOM, date and shuf for itself: the agents get "
-    "different ids or ports, and never meet.",
     advice="use $SLURM_JOB_ID, or set the variable before srun",
 )
 def different_on_nodes(subject: Subject) -> Iterator[RuleHit]:
@@ -297,8 +281,6 @@ def different_on_nodes(subject: Subject) -> Iterator[RuleHit]:
     "HT316",
     "warning",
     "WORLD_SIZE is the number of nodes",
-    why="WORLD_SIZE is the number of ranks: with that of the nodes the first ranks form a group, "
-    "and the others are refused or wait.",
     advice='export WORLD_SIZE="$SLURM_NTASKS"',
 )
 def world_of_nodes(subject: Subject) -> Iterator[RuleHit]:
@@ -318,8 +300,6 @@ def world_of_nodes(subject: Subject) -> Iterator[RuleHit]:
     "HT317",
     "warning",
     "one port for all elements of an array",
-    why="SLURM_ARRAY_JOB_ID is the same for all elements of an array, two of which may share a "
-    "node: the second fails (address already in use) or joins the ranks of the first.",
     advice="derive it from SLURM_JOB_ID: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
 )
 def port_of_array(subject: Subject) -> Iterator[RuleHit]:
@@ -345,8 +325,6 @@ _GROUP_BEHIND = re.compile(r"[)}]\s*&(?![&>])")
     "HT230",
     "error",
     "accelerate on several nodes without a rank for each",
-    why="accelerate starts one process for each node, which needs its own --machine_rank. Without "
-    "it, or with the same rank on every node, the nodes wait for each other until the timeout.",
     advice="pass the rank inside the step: srun … bash -c 'accelerate launch --machine_rank "
     '"$SLURM_NODEID" …\'',
 )
@@ -395,8 +373,6 @@ def _wrong_rank(launch: LaunchCommand, script: JobScript) -> str:
     "HT231",
     "error",
     "deepspeed without a list of hosts",
-    why="Without a hostfile the launcher of DeepSpeed uses the GPUs of its own node only, and the "
-    "other nodes are idle, or each of them trains for itself.",
     advice="write a hostfile (`HOST slots=GPUS` for each node) and pass --hostfile, or use "
     "srun … torchrun",
 )
@@ -418,8 +394,6 @@ def no_hostfile(subject: Subject) -> Iterator[RuleHit]:
     "HT232",
     "error",
     "nodes started one after the other",
-    why="ssh and srun return when their command has ended: the loop starts the second node after "
-    "the training on the first has ended, which waits for the second.",
     advice="start each in the background and wait for all: ssh … & after the loop: wait",
 )
 def one_after_another(subject: Subject) -> Iterator[RuleHit]:
@@ -477,8 +451,6 @@ def port_settings(script: JobScript) -> Iterator[Assignment]:
     "HT303",
     "warning",
     "fixed port",
-    why="Two jobs on one node use the same port: the second fails (address already in use) or "
-    "connects to the ranks of the first. 29500 is PyTorch's default.",
     advice="derive it from the job: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
 )
 def fixed_port(subject: Subject) -> Iterator[RuleHit]:
@@ -517,8 +489,6 @@ def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
     "HT304",
     "info",
     "port that may be refused",
-    why="Linux assigns ports 32768 to 60999 to outgoing connections, so the chosen port may be in "
-    "use; only root may listen on ports below 1024. The job then fails at its start.",
     advice="choose a port from 61000 on: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
 )
 def ephemeral_port(subject: Subject) -> Iterator[RuleHit]:

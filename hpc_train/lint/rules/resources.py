@@ -20,9 +20,6 @@ _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
     "HT101",
     "error",
     "GPUs requested in two ways",
-    why="--gres=gpu and --gpus-per-node are two options for the same request; if the numbers "
-    "differ, Slurm refuses the job or applies only one of them. From 26.05 on it refuses equal "
-    "numbers, too, which are an info if the version is not known.",
     advice="keep one; --gpus-per-node=N unless the site requires --gres=gpu:N",
 )
 def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
@@ -44,8 +41,6 @@ def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
     "HT102",
     "warning",
     "--gpus-per-task with several ranks on a node",
-    why="Slurm then binds each rank to its own GPUs: only device 0 is visible to a rank, and if "
-    "cgroups hide the others, NCCL has no peer-to-peer access inside the node.",
     advice="request GPUs per node (--gpus-per-node=N) and let each rank use the GPU of its local "
     "rank",
 )
@@ -74,8 +69,6 @@ def gpus_per_task(subject: Subject) -> Iterator[RuleHit]:
     "HT103",
     "error",
     "options that exclude one another",
-    why="Of --mem, --mem-per-cpu and --mem-per-gpu sbatch accepts one only, and from 23.11 on one "
-    "of --cpus-per-gpu and --cpus-per-task.",
     advice="keep one; --cpus-per-task means the same on every version",
 )
 def two_of_a_kind(subject: Subject) -> Iterator[RuleHit]:
@@ -87,14 +80,7 @@ def two_of_a_kind(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(asked.line(*there), f"{named}: sbatch accepts only one of them")
 
 
-@rule(
-    "HT105",
-    "info",
-    "no --time",
-    why="Without it the job gets the partition's default time, which is often too short, or so "
-    "long that the scheduler cannot fit the job into a gap.",
-    advice="add #SBATCH --time=HH:MM:SS",
-)
+@rule("HT105", "info", "no --time", advice="add #SBATCH --time=HH:MM:SS")
 def no_time(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if asked.batch and asked.options and not asked.has("time"):
@@ -105,7 +91,6 @@ def no_time(subject: Subject) -> Iterator[RuleHit]:
     "HT106",
     "warning",
     "more ranks than GPUs",
-    why="With two ranks on one GPU, NCCL fails (duplicate GPU detected), or each rank is slower.",
     advice="set --ntasks-per-node to the number of GPUs per node",
 )
 def more_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
@@ -118,8 +103,6 @@ def more_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
     "HT107",
     "info",
     "fewer ranks than GPUs",
-    why="One rank uses one GPU, unless the program starts further processes; the other GPUs are "
-    "charged and idle.",
     advice="set --ntasks-per-node to the number of GPUs per node, or use torchrun",
 )
 def fewer_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
@@ -139,8 +122,6 @@ _LIGHTNING = re.compile(r"--trainer\.(?:devices|num_nodes)|lightning", re.IGNORE
     "HT122",
     "warning",
     "Lightning with --ntasks",
-    why="Lightning ends at once if SLURM_NTASKS is above one and SLURM_NTASKS_PER_NODE is not set: "
-    "You set `--ntasks` in your SLURM bash script, but this variable is not supported.",
     advice="write --ntasks-per-node=N, with the number of devices",
 )
 def lightning_tasks(subject: Subject) -> Iterator[RuleHit]:
@@ -156,12 +137,7 @@ def lightning_tasks(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT120",
-    "error",
-    "--gpus-per-task without a number of tasks",
-    why="sbatch needs a number of tasks for it: --ntasks, --ntasks-per-node or --gpus. A number of "
-    "nodes counts as one only without --cpus-per-task.",
-    advice="add #SBATCH --ntasks=N",
+    "HT120", "error", "--gpus-per-task without a number of tasks", advice="add #SBATCH --ntasks=N"
 )
 def gpus_of_unknown_tasks(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
@@ -188,8 +164,6 @@ def _srun_ranks(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     "HT108",
     "warning",
     "--ntasks is not nodes x --ntasks-per-node",
-    why="--ntasks takes precedence, and --ntasks-per-node becomes an upper limit: the number of "
-    "ranks differs from one of the two lines, or the job is refused.",
     advice="omit --ntasks, or make the numbers consistent",
 )
 def tasks_do_not_agree(subject: Subject) -> Iterator[RuleHit]:
@@ -206,8 +180,6 @@ def tasks_do_not_agree(subject: Subject) -> Iterator[RuleHit]:
     "HT109",
     "info",
     "--exclusive without memory",
-    why="--exclusive allocates all cores and GPUs of a node, but only the requested memory: by "
-    "default the partition's value per core or node.",
     advice="add --mem=0, which is all memory of the node, where the site allows it",
 )
 def exclusive_without_memory(subject: Subject) -> Iterator[RuleHit]:
@@ -221,14 +193,7 @@ def exclusive_without_memory(subject: Subject) -> Iterator[RuleHit]:
 _LEAST = {"mem": 1000, "mem-per-gpu": 1000, "mem-per-cpu": 65}
 
 
-@rule(
-    "HT113",
-    "warning",
-    "memory in megabytes",
-    why="A number without a unit is megabytes: --mem=64 requests 64 MB, and the job is killed when "
-    "it loads torch.",
-    advice="write the unit, e.g. --mem=64G",
-)
+@rule("HT113", "warning", "memory in megabytes", advice="write the unit, e.g. --mem=64G")
 def memory_without_unit(subject: Subject) -> Iterator[RuleHit]:
     script, asked = subject.script, subject.script.asked
     if not asked.gpus and not any(rank_launches(script)):
@@ -243,8 +208,6 @@ def memory_without_unit(subject: Subject) -> Iterator[RuleHit]:
     "HT114",
     "error",
     "numbers of GPUs that contradict each other",
-    why="--gpus counts the GPUs of the whole job. sbatch refuses it unless it is the GPUs per node "
-    "times the nodes, or the GPUs per task times the tasks, and unless all or none name a type.",
     advice="keep one option; --gpus-per-node=N unless the site requires --gres=gpu:N",
 )
 def contradicting_gpus(subject: Subject) -> Iterator[RuleHit]:

@@ -130,15 +130,7 @@ def _at_slurm(
     return checked
 
 
-@rule(
-    "HT701",
-    "error",
-    "unknown partition",
-    why="sbatch refuses a job for a partition that does not exist. If the profile allows other "
-    "partitions than those that it names, only a similar name is reported. If it describes "
-    "partitions that a constraint or an account selects, it does not know Slurm's names for them.",
-    advice="name one of the site's partitions",
-)
+@rule("HT701", "error", "unknown partition", advice="name one of the site's partitions")
 @_at_slurm
 def unknown_partition(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
     given = asked.value("partition")
@@ -169,8 +161,6 @@ def unknown_partition(site: SiteProfile, asked: RequestedResources) -> Iterator[
     "HT702",
     "error",
     "request above a limit of the site",
-    why="A job that requests more nodes, GPUs, cores, memory or time than the partition or the "
-    "quality of service allows is refused, or waits forever.",
     advice="request less, or choose a partition with higher limits",
 )
 @_at_slurm
@@ -182,8 +172,6 @@ def over_the_limit(site: SiteProfile, asked: RequestedResources) -> Iterator[Rul
     "HT703",
     "error",
     "launcher that the site forbids",
-    why="According to the site's profile, this launcher cannot or must not be used there. A "
-    "launcher that the profile neither allows nor forbids is a warning.",
     advice="use one of the launchers that the profile allows",
 )
 def forbidden_launcher(subject: Subject) -> Iterator[RuleHit]:
@@ -219,8 +207,6 @@ def _launchers(launch: LaunchCommand, site: SiteProfile) -> tuple[str, ...]:
     "HT706",
     "warning",
     "GPUs requested with another option than the site's",
-    why="Sites differ in the option that requests GPUs; another option is refused there, or "
-    "allocates none.",
     advice="use the option of the site's profile",
 )
 @_at_slurm
@@ -240,8 +226,6 @@ def other_gpu_request(site: SiteProfile, asked: RequestedResources) -> Iterator[
     "HT707",
     "error",
     "option that the site requires is missing",
-    why="The site refuses jobs without this option, regardless of Slurm's own default. An account "
-    "is a warning, as many set SBATCH_ACCOUNT in their shell.",
     advice="add the option, or set its variable SBATCH_… at submission",
 )
 @_at_slurm
@@ -257,14 +241,7 @@ def required_option(site: SiteProfile, asked: RequestedResources) -> Iterator[Ru
         yield RuleHit(1, f"{site.name} requires --account", severity="warning")
 
 
-@rule(
-    "HT708",
-    "error",
-    "option that the site forbids",
-    why="According to the site's profile, its scheduler refuses this option, or the option is "
-    "harmful.",
-    advice="leave the option out",
-)
+@rule("HT708", "error", "option that the site forbids", advice="leave the option out")
 @_at_slurm
 def forbidden_option(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
     reasons = {name.lstrip("-"): why for name, why in site.forbidden.items()}
@@ -280,7 +257,6 @@ def forbidden_option(site: SiteProfile, asked: RequestedResources) -> Iterator[R
     "HT709",
     "warning",
     "account that does not match the site's pattern",
-    why="The site's accounts have a common form; sbatch refuses an unknown account.",
     advice="use the name of your project's account",
 )
 @_at_slurm
@@ -318,13 +294,7 @@ def _at_pbs(
     return checked
 
 
-@rule(
-    "HT921",
-    "error",
-    "unknown queue",
-    why="qsub refuses a job for a queue that does not exist (`Unknown queue`).",
-    advice="name one of the site's queues",
-)
+@rule("HT921", "error", "unknown queue", advice="name one of the site's queues")
 @_at_pbs
 def unknown_queue(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
     option = request.directives.last("q")
@@ -339,12 +309,7 @@ def unknown_queue(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> It
 
 
 @rule(
-    "HT922",
-    "error",
-    "request above a limit of the queue",
-    why="PBS refuses a job that requests more nodes, GPUs, cores or time than its queue allows, or "
-    "lets it wait forever (`Can Never Run`).",
-    advice="request less, or another queue",
+    "HT922", "error", "request above a limit of the queue", advice="request less, or another queue"
 )
 @_at_pbs
 def over_the_limit_of_a_queue(
@@ -365,8 +330,6 @@ def _word(name: str, request: PbsRequest) -> str:
     "HT927",
     "error",
     "script of another scheduler than the site's",
-    why="The command of the site's scheduler ignores the directives, and the job runs with "
-    "defaults.",
     advice="hpctrain render writes the directives of the site from a job file",
 )
 def other_scheduler(subject: Subject) -> Iterator[RuleHit]:
@@ -382,13 +345,7 @@ def other_scheduler(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(first, f"{own} lines, but {site.name} has {batch.title} and reads {marker}")
 
 
-@rule(
-    "HT923",
-    "warning",
-    "no project",
-    why="The site refuses jobs without a project. Sites differ in the option: -A, or -P.",
-    advice="add the project",
-)
+@rule("HT923", "warning", "no project", advice="add the project")
 @_at_pbs
 def no_project(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
     wanted = pbs.project
@@ -402,13 +359,7 @@ def no_project(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Itera
     yield RuleHit(other.line if other else 1, message, advice=f"write #PBS {wanted} NAME")
 
 
-@rule(
-    "HT924",
-    "error",
-    "queue or resource that the site requires is missing",
-    why="The site refuses jobs without it, or gives them a small default.",
-    advice="add it",
-)
+@rule("HT924", "error", "queue or resource that the site requires is missing", advice="add it")
 @_at_pbs
 def required_resource(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
     chosen = site.partition_choice == "job" or "partition" in site.required

@@ -226,7 +226,6 @@ def _count(node: LiveNode, name: str, kind: str) -> int:
     "HT801",
     "error",
     "Slurm refuses the script (--ask)",
-    why="`sbatch --test-only` refuses the script; a submission would be refused in the same way.",
     advice="follow the explanation of the message",
 )
 def refused(subject: Subject) -> Iterator[RuleHit]:
@@ -241,8 +240,6 @@ def refused(subject: Subject) -> Iterator[RuleHit]:
     "HT802",
     "info",
     "Slurm accepts the script (--ask)",
-    why="`sbatch --test-only` accepts the script. The time and the nodes are those that Slurm "
-    "would choose now. An error that sbatch prints although it accepts the script is a warning.",
     advice="submit it; until then other jobs may change the time and the nodes",
 )
 def accepted(subject: Subject) -> Iterator[RuleHit]:
@@ -262,7 +259,6 @@ def accepted(subject: Subject) -> Iterator[RuleHit]:
     "HT803",
     "info",
     "no answer from Slurm (--ask)",
-    why="`sbatch --test-only` had no answer, so it is not known whether Slurm accepts the script.",
     advice="check with sinfo whether Slurm answers this version of its commands (`sbatch "
     "--version`), and try again",
 )
@@ -276,9 +272,6 @@ def unanswered(subject: Subject) -> Iterator[RuleHit]:
     "HT804",
     "info",
     "variables of this shell (--ask)",
-    why="sbatch reads options from variables SBATCH_…, which take precedence over directives, and "
-    "a job that is submitted in another job inherits its variables. Slurm was asked as `hpctrain "
-    "submit` would ask: without those that contradict the script, and those of an outer job.",
     advice="unset the variables before sbatch, which would use them",
 )
 def shell_variables(subject: Subject) -> Iterator[RuleHit]:

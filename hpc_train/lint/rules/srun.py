@@ -38,9 +38,6 @@ def _sruns(script: JobScript) -> Iterator[LaunchCommand]:
     "HT201",
     "warning",
     "srun without --cpus-per-task",
-    why="srun of Slurm 22.05 and 23.02 does not inherit --cpus-per-task from the job: each "
-    "rank gets one core, and its threads and data loaders share it. If --slurm or the site's "
-    "profile names another version, nothing is reported.",
     advice='write srun --cpus-per-task="$SLURM_CPUS_PER_TASK", which is right on every version',
 )
 def srun_without_cpus(subject: Subject) -> Iterator[RuleHit]:
@@ -63,8 +60,6 @@ def srun_without_cpus(subject: Subject) -> Iterator[RuleHit]:
     "HT203",
     "error",
     "srun in the background without wait",
-    why="The job ends with its script: without wait the script ends at once, and Slurm kills "
-    "the steps that still run.",
     advice='keep the process id and wait for it: srun … & pid=$!; wait "$pid"',
 )
 def background_without_wait(subject: Subject) -> Iterator[RuleHit]:
@@ -91,8 +86,6 @@ def _takes_long(command: Command) -> bool:
     "HT215",
     "warning",
     "step that waits for another one",
-    why="A step holds its cores for itself, without --exact all of its nodes, and all GPUs of the "
-    "job unless it asks for fewer: a second step waits (Requested nodes are busy).",
     advice="add --overlap to the step in the background, or --exact and the GPUs of each step",
 )
 def waiting_step(subject: Subject) -> Iterator[RuleHit]:
@@ -120,8 +113,6 @@ def waiting_step(subject: Subject) -> Iterator[RuleHit]:
     "HT205",
     "warning",
     "srun --export without ALL",
-    why="--export=NAME=value replaces the whole environment of the ranks: PATH, LD_LIBRARY_PATH "
-    "and the variables that modules and conda set are lost.",
     advice="export the variable on a line of its own before srun, and remove --export",
 )
 def export_without_all(subject: Subject) -> Iterator[RuleHit]:
@@ -142,8 +133,6 @@ def export_without_all(subject: Subject) -> Iterator[RuleHit]:
     "HT206",
     "warning",
     "--export=NONE reaches srun",
-    why="sbatch --export=NONE sets SLURM_EXPORT_ENV=NONE, so that srun does not pass on the "
-    "variables that the script itself exports.",
     advice="add `export SLURM_EXPORT_ENV=ALL` before srun",
 )
 def export_none(subject: Subject) -> Iterator[RuleHit]:
@@ -161,12 +150,7 @@ def export_none(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT208",
-    "error",
-    "mpirun below srun",
-    why="srun starts one mpirun for each task, and each of them starts all ranks, or fails because "
-    "its slots are in use.",
-    advice="use one of them: srun PROGRAM, or mpirun PROGRAM",
+    "HT208", "error", "mpirun below srun", advice="use one of them: srun PROGRAM, or mpirun PROGRAM"
 )
 def mpirun_below_srun(subject: Subject) -> Iterator[RuleHit]:
     for launch in subject.script.launches:
@@ -189,8 +173,6 @@ def _is_command(word: Word) -> bool:
     "HT210",
     "error",
     "program and arguments in one word",
-    why="srun looks for a program whose name is the whole quoted word, with its blanks, and fails "
-    "(execve: No such file or directory).",
     advice="remove the quotes around the whole command, or start it through a shell: "
     "srun bash -c 'PROGRAM ARGUMENTS'",
 )
@@ -218,7 +200,6 @@ def _options(subject: Subject) -> Iterator[Option]:
     "HT211",
     "error",
     "value that srun refuses",
-    why="srun checks these values before it starts a step and exits: no rank starts.",
     advice="write one of the allowed values, a time as HH:MM:SS; `man srun` explains them",
 )
 def refused(subject: Subject) -> Iterator[RuleHit]:
@@ -232,8 +213,6 @@ def refused(subject: Subject) -> Iterator[RuleHit]:
     "HT212",
     "warning",
     "unknown or ambiguous option of srun",
-    why="srun exits at an option that neither Slurm nor a plug-in of the site defines, and at the "
-    "beginning of a name that fits several options.",
     advice="write the whole name; `srun --help` lists all options, including those of the site's "
     "plug-ins, which a site profile declares in plugin_options",
 )
@@ -258,8 +237,6 @@ _MPI = re.compile(r"mpi4py|[-_]mpi\.py|\bmpi[-_]", re.IGNORECASE)
     "HT202",
     "warning",
     "srun without --kill-on-bad-exit",
-    why="When one rank fails, the other ranks hang in their next collective, and srun waits for "
-    "them until the time limit. MPI itself ends the ranks of most of its programs.",
     advice="write srun --kill-on-bad-exit=1 (add --wait=60 for ranks that end early with 0)",
 )
 def no_kill_on_bad_exit(subject: Subject) -> Iterator[RuleHit]:
@@ -290,8 +267,6 @@ def _trains(launch: LaunchCommand, script: JobScript) -> bool:
     "HT209",
     "error",
     "step with fewer GPUs than ranks",
-    why="--gres and --gpus of srun count for the step: with --gres=gpu:1 it has one GPU on each "
-    "node, whatever the job has, and several ranks share it or find no device.",
     advice="omit the option, so that the step gets the GPUs of the job, or request one per rank",
 )
 def step_with_few_gpus(subject: Subject) -> Iterator[RuleHit]:
@@ -372,8 +347,6 @@ def _is_open_mpi(subject: Subject) -> bool:
     "HT601",
     "warning",
     "mpirun with its default binding",
-    why="mpirun binds each rank by default, to one core or to a socket: threads and data "
-    "loaders then share it.",
     advice="write mpirun --map-by ppr:N:node --bind-to none (or --map-by ppr:N:node:PE=CORES)",
 )
 def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
@@ -401,7 +374,6 @@ def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
     "HT606",
     "error",
     "mpirun with more ranks than tasks",
-    why="Inside a Slurm job mpirun uses the tasks as slots, and refuses to start more ranks.",
     advice='write mpirun -np "$SLURM_NTASKS", or omit -np: the default is all slots',
 )
 def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
@@ -421,7 +393,6 @@ def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
     "HT608",
     "warning",
     "mpirun with fewer ranks than tasks",
-    why="The other tasks of the job, with their cores and GPUs, are charged and idle.",
     advice='write mpirun -np "$SLURM_NTASKS", or omit -np: the default is all tasks',
 )
 def fewer_than_tasks(subject: Subject) -> Iterator[RuleHit]:

@@ -26,8 +26,6 @@ from hpc_train.lint.script import (
     "HT220",
     "error",
     "several torchrun agents on a node",
-    why="One torchrun starts all ranks of its node. srun starts it once for each task: with N "
-    "tasks per node there are N times too many ranks, and the rendezvous hangs or fails.",
     advice="write srun --ntasks-per-node=1, and #SBATCH --ntasks-per-node=1",
 )
 def several_agents(subject: Subject) -> Iterator[RuleHit]:
@@ -52,8 +50,6 @@ def several_agents(subject: Subject) -> Iterator[RuleHit]:
     "HT223",
     "error",
     "more workers than GPUs",
-    why="With two ranks on one GPU, NCCL fails (duplicate GPU detected); a rank whose local rank "
-    "exceeds the number of GPUs has no device.",
     advice="set --nproc-per-node to the number of GPUs requested per node",
 )
 def more_workers(subject: Subject) -> Iterator[RuleHit]:
@@ -67,8 +63,6 @@ def more_workers(subject: Subject) -> Iterator[RuleHit]:
     "HT224",
     "warning",
     "fewer workers than GPUs",
-    why="torchrun starts --nproc-per-node ranks, by default one; the other GPUs are charged and "
-    "idle.",
     advice="set --nproc-per-node to the number of GPUs requested per node",
 )
 def fewer_workers(subject: Subject) -> Iterator[RuleHit]:
@@ -112,8 +106,6 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     "HT225",
     "error",
     "--nnodes is not the number of nodes",
-    why="torchrun waits for --nnodes agents: if there are fewer agents, it waits until its "
-    "timeout; if there are more, the rest fail or are idle.",
     advice='write --nnodes "$SLURM_NNODES", and start one torchrun on each node',
 )
 def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
@@ -143,8 +135,6 @@ def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
     "HT226",
     "error",
     "program on the first node only",
-    why="The batch script runs on the first node only: what it starts without srun is not started "
-    "on the other nodes, which are idle, or for which the first one waits.",
     advice="start it on every node: srun --ntasks-per-node=1 torchrun …, or one process for "
     "each rank: srun … PROGRAM",
 )
@@ -194,8 +184,6 @@ def _drives(launch: LaunchCommand) -> bool:
     "HT234",
     "warning",
     "one process for several tasks",
-    why="Without srun the script starts one process, whatever --ntasks is. A framework that reads "
-    "SLURM_NTASKS (Lightning) then waits for the others, and the other GPUs are idle.",
     advice="write srun PROGRAM, or --ntasks-per-node=1 if the program starts its ranks itself",
 )
 def one_process(subject: Subject) -> Iterator[RuleHit]:
@@ -217,9 +205,6 @@ def one_process(subject: Subject) -> Iterator[RuleHit]:
     "HT227",
     "error",
     "the same node rank for every torchrun",
-    why="With --master-addr and without --node-rank, or with a constant --node-rank, every "
-    "torchrun of a step uses the same node rank, and the job hangs. With --rdzv-backend=c10d "
-    "torchrun assigns the ranks itself.",
     advice='pass the rank inside the step: srun … bash -c \'torchrun --node-rank "$SLURM_NODEID" '
     "…', or count the nodes in the loop",
 )
@@ -251,9 +236,6 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
     "HT229",
     "info",
     "OMP_NUM_THREADS left to torchrun",
-    why="torchrun sets it to 1 when it starts several workers and the variable is not set: work on "
-    "the CPU (loading, augmentation) then uses one core. PBS sets it, to ompthreads or else ncpus "
-    "of the chunk, and each worker starts so many threads.",
     advice="export OMP_NUM_THREADS with the number of cores per rank",
 )
 def no_omp_threads(subject: Subject) -> Iterator[RuleHit]:
@@ -285,8 +267,6 @@ _LISTS = {
     "HT236",
     "error",
     "list where a number is due",
-    why="Some variables hold a list for all nodes, `4(x2)`, a number with a type, `a100:4`, or the "
-    "numbers of devices: torchrun and accelerate refuse these.",
     advice="write gpu, a number, or $SLURM_GPUS_ON_NODE",
 )
 def list_as_number(subject: Subject) -> Iterator[RuleHit]:
@@ -309,8 +289,6 @@ def list_as_number(subject: Subject) -> Iterator[RuleHit]:
     "HT237",
     "error",
     "two torchruns on one port",
-    why="Both agents of a node listen on the same port, 29500 by default: the second fails "
-    "(address already in use), or joins the ranks of the first.",
     advice="give each a port of its own: --rdzv-backend=c10d --rdzv-endpoint=localhost:0, or "
     "--standalone",
 )
@@ -337,8 +315,6 @@ _SIZES = (
     "HT221",
     "warning",
     "torchrun bound by srun",
-    why="srun binds its task to cores and torchrun's workers inherit the binding: they share one "
-    "set of cores, in the worst case one core.",
     advice='write srun --cpu-bind=none --cpus-per-task="$SLURM_CPUS_PER_TASK" torchrun …',
 )
 def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
@@ -369,8 +345,6 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
     "HT222",
     "warning",
     "ranks without cores",
-    why="Without --cpus-per-task a task gets one core, and its workers and data loaders share it, "
-    "unless the partition allocates cores with each GPU.",
     advice="add #SBATCH --cpus-per-task=N, with the cores for all that one task starts",
 )
 def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
@@ -410,14 +384,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
-@rule(
-    "HT233",
-    "error",
-    "misspelled option of torchrun",
-    why="torchrun stops at an option that it does not know (unrecognized arguments). Only names "
-    "that are almost those of an option are reported.",
-    advice="torchrun --help lists the options",
-)
+@rule("HT233", "error", "misspelled option of torchrun", advice="torchrun --help lists the options")
 def misspelt(subject: Subject) -> Iterator[RuleHit]:
     for launch in torchruns(subject.script):
         for name, meant in list(misspelt_options(launch).items())[:1]:
