@@ -95,7 +95,7 @@ _FORMS = {
     "a private key": ("PRIVATE KEY", r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----"),
     "eyJ….eyJ…": ("eyJ", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{5,}"),
 }
-_SEARCHED = {
+SECRET_FORMS = {
     **{form: (mark, rf"(?<![A-Za-z0-9_-]){text}") for form, (mark, text) in _FORMS.items()},
     # Not a placeholder for a password.
     "a URL with user:password@": (
@@ -160,7 +160,9 @@ def _not_plain(last: str, text: str) -> bool:
 def secret_form(text: str) -> str:
     """Return the form that identifies a text as a secret, or an empty text."""
     found = (
-        form for form, (mark, regex) in _SEARCHED.items() if mark in text and re.search(regex, text)
+        form
+        for form, (mark, regex) in SECRET_FORMS.items()
+        if mark in text and re.search(regex, text)
     )
     return next(found, "")
 

@@ -86,8 +86,7 @@ def read_options(
         if not text.startswith("-") or text == "-":
             break
         following = words[index + 1].text if index + 1 < len(words) else None
-        read = _long if text.startswith("--") else _short
-        option, took = read(words[index], following, grammar)
+        option, took = _option(words[index], following, grammar)
         unknown = not option.known and option.value is None and text.startswith("--")
         if unknown_takes_word and unknown and following and not following.startswith("-"):
             option, took = replace(option, value=following), True
@@ -96,58 +95,32 @@ def read_options(
     return tuple(options), index
 
 
-def _long(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, bool]:
-    name, equals, value = word.text[2:].partition("=")
-    full = full_name(name, grammar)
-    meant = () if full else fitting_names(name, grammar)
+def _option(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, bool]:
+    """Return the option of a word, and whether the following word is its value."""
+    meant: tuple[str, ...] = ()
+    if is_long := word.text.startswith("--"):
+        name, equals, value = word.text[2:].partition("=")
+        full = name if name in grammar.long else grammar.aliases.get(name)
+        # As getopt_long does: the beginning of a name; an alias counts as its option.
+        alike = [one for one in (*grammar.long, *grammar.aliases) if name and one.startswith(name)]
+        fitting = tuple(dict.fromkeys(grammar.aliases.get(one, one) for one in alike))
+        full = full or (fitting[0] if len(fitting) == 1 else None)
+        meant = () if full else fitting
+    else:
+        name, value = word.text[1], word.text[2:]
+        full, equals = grammar.short.get(name), value
     kinds = {grammar.long[one] for one in ((full,) if full else meant)}
     took = kinds == {"="} and not equals and following is not None
-    return (
-        Option(
-            name=full or name,
-            value=following if took else value if equals else None,
-            line=word.line,
-            spelled=f"--{name}",
-            known=full is not None,
-            ambiguous=meant,
-            word=word,
-        ),
-        took,
+    option = Option(
+        name=full or name,
+        value=following if took else value if equals else None,
+        line=word.line,
+        spelled=f"--{name}" if is_long else f"-{name}",
+        known=full is not None,
+        ambiguous=meant,
+        word=word,
     )
-
-
-def full_name(name: str, grammar: Grammar) -> str | None:
-    """Return the option with a name, an alias or an unambiguous prefix, as getopt_long does."""
-    if name in grammar.long:
-        return name
-    if name in grammar.aliases:
-        return grammar.aliases[name]
-    fitting = fitting_names(name, grammar)
-    return fitting[0] if len(fitting) == 1 else None
-
-
-def fitting_names(name: str, grammar: Grammar) -> tuple[str, ...]:
-    """Return the options that begin with a prefix; an alias counts as its option."""
-    spelled = [known for known in (*grammar.long, *grammar.aliases) if known.startswith(name)]
-    return tuple(dict.fromkeys(grammar.aliases.get(one, one) for one in spelled if name))
-
-
-def _short(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, bool]:
-    letter, rest = word.text[1], word.text[2:]
-    name = grammar.short.get(letter)
-    kind = grammar.long.get(name or "", "")
-    took = kind == "=" and not rest and following is not None
-    return (
-        Option(
-            name=name or letter,
-            value=following if took else rest or None,
-            line=word.line,
-            spelled=f"-{letter}",
-            known=name is not None,
-            word=word,
-        ),
-        took,
-    )
+    return option, took
 
 
 _RANGE = re.compile(r"(?<![\w:%+-])(\d{1,9})-(\d{1,9})(?!\w)")
@@ -167,10 +140,9 @@ class ValueForm(Value, frozen=True, kw_only=True):
     ascending: bool = False
     open: bool = False
 
-    @property
-    def compiled(self) -> re.Pattern[str]:
-        """The pattern of the whole text of an accepted value, or of a part of it."""
-        return _compiled(self.form)
+    def matches(self, text: str) -> bool:
+        """Whether a whole text is an accepted value, or a part of one."""
+        return re.fullmatch(self.form, text, re.IGNORECASE | re.VERBOSE) is not None
 
 
 class _File(Value, frozen=True, kw_only=True):
@@ -222,24 +194,17 @@ def refused_value(
     form = (value_forms() if forms is None else forms).get(option)
     if form is None or len(value) > _LONGEST or is_unknown(value):
         return None
-    if form.part:
-        parts = [part for part in value.split(",") if part]
-        wrong = [part for part in parts if not _matches(form, part)]
-        if parts and not wrong:
-            return None
-        return _refused(form, wrong[0] if wrong else value, ignored=len(wrong) < len(parts))
-    if not _matches(form, value):
-        refused = _refused(form, value)
-        return refused if refused.nearest or not form.open else None
-    if form.ascending and any(int(low) > int(high) for low, high in _RANGE.findall(value)):
-        return _refused(form, value)
-    return None
-
-
-def _refused(form: ValueForm, part: str, *, ignored: bool = False) -> RefusedValue:
-    return RefusedValue(
-        part=part, allowed=form.allowed, nearest=_nearest(form, part), ignored=ignored
-    )
+    parts = [part for part in value.split(",") if part] if form.part else [value]
+    wrong = [part for part in parts if not form.matches(part)]
+    descends = form.ascending and any(int(a) > int(b) for a, b in _RANGE.findall(value))
+    if parts and not wrong and not descends:
+        return None
+    part = wrong[0] if wrong else value
+    near = _nearest(form, part)
+    if form.open and not near and not descends:
+        return None
+    ignored = form.part and len(wrong) < len(parts)
+    return RefusedValue(part=part, allowed=form.allowed, nearest=near, ignored=ignored)
 
 
 def _nearest(form: ValueForm, value: str) -> str:
@@ -250,7 +215,7 @@ def _nearest(form: ValueForm, value: str) -> str:
         lower = token.lower()
         if lower in known:
             # Some options need capital letters.
-            if _matches(form, known[lower]) and not _matches(form, token):
+            if form.matches(known[lower]) and not form.matches(token):
                 return known[lower]
             continue
         near = difflib.get_close_matches(lower, list(bare), n=1, cutoff=0.6)
@@ -258,15 +223,6 @@ def _nearest(form: ValueForm, value: str) -> str:
         if near and known[bare[near[0]]] != value:
             return known[bare[near[0]]]
     return ""
-
-
-def _matches(form: ValueForm, text: str) -> bool:
-    return form.compiled.fullmatch(text) is not None
-
-
-@cache
-def _compiled(form: str) -> re.Pattern[str]:
-    return re.compile(rf"\A(?:{form})\Z", re.IGNORECASE | re.VERBOSE)
 
 
 def with_plugins(grammar: Grammar, site: SiteProfile | None) -> Grammar:
@@ -473,8 +429,7 @@ def _tasks(asked: RequestedResources, nodes: int | None) -> tuple[int | None, in
         total = nodes * per_node if nodes and per_node else None
         return (tasks if asked.has("ntasks") else total), per_node
     if asked.has("ntasks"):
-        even = tasks is not None and nodes and tasks % nodes == 0
-        return tasks, tasks // nodes if even and tasks and nodes else None
+        return tasks, share(tasks, nodes)
     return nodes, 1
 
 
@@ -485,9 +440,13 @@ def _gpus(asked: RequestedResources, nodes: int | None) -> int | None:
         gpus = [one.count for one in gres(asked.value("gres") or "") if one.name == "gpu"]
         return sum(gpus) if gpus else None
     if asked.has("gpus"):
-        total = gpu_count(asked.value("gpus") or "")
-        return total // nodes if total and nodes and total % nodes == 0 else None
+        return share(gpu_count(asked.value("gpus") or ""), nodes)
     return None
+
+
+def share(total: int | None, parts: int | None) -> int | None:
+    """Return what each part has; None if that is unknown, or they have not the same."""
+    return total // parts if total and parts and total % parts == 0 else None
 
 
 def gpu_count(text: str) -> int | None:

@@ -51,28 +51,29 @@ def read_assignments(commands: Iterable[Command]) -> tuple[Assignment, ...]:
 def _exported(commands: Iterable[Command]) -> Iterator[str]:
     for command in commands:
         texts = [word.text for word in command.words]
-        if command.program in ("export", "declare", "typeset") and "-n" not in texts:
-            if command.program == "export" or any(re.match(r"-\w*x", text) for text in texts):
-                yield from texts[1:]
+        if _exports(command) and "-n" not in texts:
+            yield from texts[1:]
         if texts[:1] == ["set"] and any(re.match(r"allexport$|-[a-zA-Z]*a", t) for t in texts[1:]):
             yield "*"
 
 
+def _exports(command: Command) -> bool:
+    """Whether a command is `export`, or `declare -x`."""
+    declares = command.program in ("declare", "typeset")
+    flags = declares and any(re.match(r"-\w*x", word.text) for word in command.words)
+    return flags or command.program == "export"
+
+
 def _assignments(command: Command, exported: set[str]) -> Iterator[Assignment]:
-    prefix = bool(command.words)
     for word in command.assignments:
-        yield _assignment(word, exported, command, seen=prefix)
-    declaring = command.program in _DECLARING
-    if declaring or command.program == "env":
-        exports = command.program in ("export", "env") or any(
-            re.match(r"-\w*x", word.text) for word in command.words
-        )
-        for word in command.words[1:]:
-            if ASSIGNMENT.match(word.raw):
-                yield _assignment(word, exported, command, seen=exports)
-            elif command.program == "env" and not word.text.startswith("-"):
-                return
-    if re.match(r"(mpirun|mpiexec|orterun|prterun)", command.program):
+        yield _assignment(word, exported, command, seen=bool(command.words))
+    is_env = command.program == "env"
+    for word in command.words[1:] if is_env or command.program in _DECLARING else ():
+        if ASSIGNMENT.match(word.raw):
+            yield _assignment(word, exported, command, seen=is_env or _exports(command))
+        elif is_env and not word.text.startswith("-"):
+            return
+    if command.program in MPIRUNS:
         for option, word in pairwise(command.words):
             if option.text == "-x" and ASSIGNMENT.match(word.text):
                 yield _assignment(word, exported, command, seen=True)
@@ -269,7 +270,9 @@ def _launch(command: Command, values: Values, grammar: Grammar) -> LaunchCommand
         words = (replace(words[0], text=named[1]), *words[1:])
     program = words[0].text.rpartition("/")[2] if words else ""
     if program == "srun":
-        return _srun(command, words[1:], values, grammar)
+        resolved = tuple(part for word in words[1:] for part in _resolved(word, values))
+        options, index = read_options(resolved, grammar)
+        return _below(command, "srun", options, resolved[index:], values)
     if program in MPIRUNS:
         return _below(command, "mpirun", (), words[1:], values)
     if not program.startswith(("torchrun", "accelerate", "deepspeed", "python")) and (
@@ -286,7 +289,7 @@ def _unwrapped(words: tuple[Word, ...], values: Values) -> tuple[Word, ...]:
     if names[:1] == ["eval"]:
         texts = ((values.substitute(word.text), word.line) for word in words[1:])
         flat = (words[0], *(inner for text, line in texts for inner in _words_of(text, line)))
-    elif any(name in SHELLS for name in names[:1]) and any(_is_shell(words, i) for i in range(4)):
+    elif any(name in SHELLS for name in names[:1]) and any(is_shell(words, i) for i in range(4)):
         flat = flatten(words, values)
     elif names[:1] and (
         names[0] in _WRAPPERS or (names[0] in _RUNNERS and names[-1] in _SUBCOMMANDS)
@@ -301,18 +304,6 @@ def _unwrapped(words: tuple[Word, ...], values: Values) -> tuple[Word, ...]:
     return words
 
 
-def _srun(
-    command: Command, words: tuple[Word, ...], values: Values, grammar: Grammar
-) -> LaunchCommand:
-    resolved = tuple(
-        part
-        for word in words
-        for part in (_resolved(word, values) if "$" in word.text else (word,))
-    )
-    options, index = read_options(resolved, grammar)
-    return _below(command, "srun", options, resolved[index:], values)
-
-
 def _below(
     command: Command,
     outer: str,
@@ -322,9 +313,8 @@ def _below(
 ) -> LaunchCommand:
     flat = flatten(words, values)
     starter, index = _starter(flat)
-    flags, hides = (
-        _flags(flat[index + 1 :]) if starter not in ("", "python", "mpirun") else ({}, False)
-    )
+    has_flags = starter not in ("", "python", "mpirun")
+    flags, hides = _flags(flat[index + 1 :] if has_flags else ())
     program = flat[0].text if flat else ""
     return LaunchCommand(
         command=command,
@@ -336,7 +326,7 @@ def _below(
         starter_line=flat[index].line if starter else command.line,
         flags=flags,
         hides=hides or any(word.text.startswith("$") for word in flat[:index]),
-        by_shell=any(_is_shell(command.words, i) for i in range(len(command.words))),
+        by_shell=any(is_shell(command.words, i) for i in range(len(command.words))),
         asks=_asks(starter, flat[index + 1 :]),
     )
 
@@ -354,7 +344,7 @@ def flatten(words: Sequence[Word], values: Values) -> tuple[Word, ...]:
     """Replace known variables, and the text of `bash -c`, by the words that they are."""
     flat: list[Word] = []
     for index, word in enumerate(words):
-        if index and _is_shell(words, index - 1):
+        if index and is_shell(words, index - 1):
             flat += shell_words(word, values)
         else:
             flat += _resolved(word, values)
@@ -384,7 +374,7 @@ def _words_of(text: str, line: int) -> tuple[Word, ...]:
     return tuple(w for command in commands for w in (*command.assignments, *command.words))
 
 
-def _is_shell(words: Sequence[Word], index: int) -> bool:
+def is_shell(words: Sequence[Word], index: int) -> bool:
     """Whether the word after `index` is a text that a shell will run."""
     option = re.fullmatch(r"-[a-z]*c", words[index].text) if index < len(words) else None
     before = [word.text.rpartition("/")[2] for word in words[max(0, index - 3) : index]]

@@ -120,7 +120,7 @@ def _submitted(script: JobScript) -> Iterator[tuple[str, int, bool]]:
 
 
 def _findings(rule: LintRule, subject: Subject) -> Iterator[tuple[LintFinding, Edit | None]]:
-    words = _WORDS if subject.script.pbs is not None and not subject.script.directives else ()
+    words = _WORDS if subject.script.only_pbs else ()
     for hit in islice(rule.check(subject), _MOST):
         advice, message = hit.advice or rule.advice, hit.message
         if len(message) > _LONGEST:

@@ -20,35 +20,80 @@ WITH_VALUE = "aAcCeJjklmMNopPqrRSuvW"
 
 
 class PbsOption(Value, frozen=True, kw_only=True):
-    """An option of a `#PBS` line; `letter` is longer for a word that qsub does not know."""
+    """An option of a `#PBS` line, or a resource of its `-l`; the value is empty without one.
 
-    letter: str
+    The name of an option is a letter; it is longer for a word that qsub does not know.
+    """
+
+    name: str
     value: str
     line: int
 
+
+class PbsChunk(Value, frozen=True, kw_only=True):
+    """A part of `select`: how many, None if unknown, and what each of them has."""
+
+    count: int | None
+    resources: dict[str, str]
+    text: str
+
+    def number(self, name: str) -> int | None:
+        """Return a resource as a number; None if it is absent or unknown."""
+        text = self.resources.get(name, "")
+        return int(text) if re.fullmatch(r"\d{1,7}", text) else None
+
     @property
-    def known(self) -> bool:
-        """Return whether qsub has it."""
-        return len(self.letter) == 1 and self.letter in WITHOUT_VALUE + WITH_VALUE
+    def slots(self) -> int | None:
+        """The slots of MPI: one for each chunk that does not say otherwise; None if unknown."""
+        name = "ppn" if "ppn" in self.resources else "mpiprocs"
+        each = self.number(name) if name in self.resources else 1
+        return self.count * each if self.count is not None and each is not None else None
 
 
-class PbsDirectives(Value, frozen=True, kw_only=True):
-    """The options that qsub reads; it refuses lines with `stray` words, and ignores `late` lines.
+class PbsRequest(Value, frozen=True, kw_only=True):
+    """The `#PBS` lines of a script as qsub reads them, and the sizes that follow from them.
 
-    `stray` has a line number and the word; `late` has line numbers.
+    qsub refuses lines with `stray` words, of which it has the line and the word, and ignores the
+    lines `late`.
     """
 
     options: tuple[PbsOption, ...]
-    stray: tuple[tuple[int, str], ...] = ()
-    late: tuple[int, ...] = ()
+    resources: tuple[PbsOption, ...]
+    chunks: tuple[PbsChunk, ...]
+    stray: tuple[tuple[int, str], ...]
+    late: tuple[int, ...]
 
-    def all(self, letter: str) -> tuple[PbsOption, ...]:
-        """Return the options of a letter, in order."""
-        return tuple(one for one in self.options if one.letter == letter)
+    def __bool__(self) -> bool:
+        """Whether the script has a `#PBS` line."""
+        return bool(self.options or self.stray or self.late)
 
-    def last(self, letter: str) -> PbsOption | None:
+    def option(self, letter: str) -> PbsOption | None:
         """Return the option of a letter that takes effect."""
-        return (self.all(letter) or (None,))[-1]
+        return next((one for one in reversed(self.options) if one.name == letter), None)
+
+    def resource(self, name: str) -> PbsOption | None:
+        """Return the resource of a name that takes effect."""
+        return next((one for one in reversed(self.resources) if one.name == name), None)
+
+    @property
+    def nodes(self) -> int | None:
+        """The number of chunks, or that of `-l nodes=N`; None if it is unknown."""
+        return _total([chunk.count for chunk in self.chunks])
+
+    @property
+    def ranks(self) -> int | None:
+        """The number of slots that MPI finds; None if it is unknown."""
+        return _total([chunk.slots for chunk in self.chunks])
+
+    @property
+    def gpus_per_node(self) -> int | None:
+        """The GPUs of a chunk, if all chunks have as many and the job says so."""
+        found = {chunk.number("ngpus") for chunk in self.chunks}
+        return found.pop() if len(found) == 1 else None
+
+
+def _total(counts: list[int | None]) -> int | None:
+    return sum(filter(None, counts)) if counts and None not in counts else None
 
 
 def joined_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -70,7 +115,7 @@ def joined_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(read)
 
 
-def read_pbs_directives(lines: tuple[str, ...], inner: frozenset[int]) -> PbsDirectives:
+def read_pbs_request(lines: tuple[str, ...], inner: frozenset[int]) -> PbsRequest:
     """Read the lines up to the first command; those on `inner` lines belong to another script."""
     options: list[PbsOption] = []
     stray: list[tuple[int, str]] = []
@@ -90,7 +135,21 @@ def read_pbs_directives(lines: tuple[str, ...], inner: frozenset[int]) -> PbsDir
                     stray.append((number, found))
                     if found.startswith("#"):
                         break
-    return PbsDirectives(options=tuple(options), stray=tuple(stray), late=tuple(late))
+    resources = tuple(
+        PbsOption(name=name.strip(), value=value, line=option.line)
+        for option in options
+        if option.name == "l"
+        for name, _, value in (part.partition("=") for part in option.value.split(","))
+    )
+    asked = {one.name: one.value for one in resources}
+    text = asked.get("select", asked.get("nodes", ""))
+    return PbsRequest(
+        options=tuple(options),
+        resources=resources,
+        chunks=tuple(_chunk(part) for part in text.split("+") if part),
+        stray=tuple(stray),
+        late=tuple(late),
+    )
 
 
 def _is_command(line: str) -> bool:
@@ -99,31 +158,25 @@ def _is_command(line: str) -> bool:
 
 def _words(text: str, line: int) -> Iterator[PbsOption | str]:
     """Yield the options of a line as getopt finds them, and the words that are none."""
-    words = _split(text)
-    while words:
-        word = words.pop(0)
-        letter, value = word[1:2], word[2:]
-        if not word.startswith("-") or word == "-":
-            yield word
-        elif letter in WITHOUT_VALUE and not value:
-            yield PbsOption(letter=letter, value="", line=line)
-        elif letter in WITH_VALUE:
-            yield PbsOption(
-                letter=letter, value=value or (words.pop(0) if words else ""), line=line
-            )
-        else:
-            # The value of an unknown option is no word of its own.
-            following = words.pop(0) if words and not words[0].startswith("-") else ""
-            yield PbsOption(letter=word.lstrip("-"), value=following, line=line)
-
-
-def _split(text: str) -> list[str]:
-    """Split as the shell does, but for comments, which qsub does not know here."""
     plain = without_blanks(text)
     try:
-        return shlex.split(plain)
+        # As the shell does, but for comments, which qsub does not know here.
+        words = shlex.split(plain)
     except ValueError:
-        return plain.split()
+        words = plain.split()
+    while words:
+        word = words.pop(0)
+        name, value = word[1:2], word[2:]
+        if not word.startswith("-") or word == "-":
+            yield word
+            continue
+        if name in WITH_VALUE:
+            value = value or (words.pop(0) if words else "")
+        elif name not in WITHOUT_VALUE or value:
+            # The value of an unknown option is no word of its own.
+            name = word.lstrip("-")
+            value = words.pop(0) if words and not words[0].startswith("-") else ""
+        yield PbsOption(name=name, value=value, line=line)
 
 
 _COUNT = re.compile(r"(\d{1,7})(?::|\Z)")
@@ -146,80 +199,6 @@ CHUNK_RESOURCES = (
 )
 
 
-class PbsResource(Value, frozen=True, kw_only=True):
-    """A resource of `-l`: `walltime=1:00:00`; `value` is None without `=`."""
-
-    name: str
-    value: str | None
-    line: int
-
-
-class PbsChunk(Value, frozen=True, kw_only=True):
-    """A part of `select`: how many, None if unknown, and what each of them has."""
-
-    count: int | None
-    resources: dict[str, str]
-    text: str
-
-    def number(self, name: str) -> int | None:
-        """Return a resource as a number; None if it is absent or unknown."""
-        text = self.resources.get(name, "")
-        return int(text) if re.fullmatch(r"\d{1,7}", text) else None
-
-
-class PbsRequest(Value, frozen=True, kw_only=True):
-    """The directives of a script for PBS, and the sizes that follow from them."""
-
-    directives: PbsDirectives
-    resources: tuple[PbsResource, ...]
-    chunks: tuple[PbsChunk, ...]
-
-    def resource(self, name: str) -> PbsResource | None:
-        """Return the resource of a name that takes effect."""
-        found = [one for one in self.resources if one.name == name]
-        return found[-1] if found else None
-
-    @property
-    def nodes(self) -> int | None:
-        """Return the number of chunks, or that of `-l nodes=N`; None if it is unknown."""
-        counts = [chunk.count for chunk in self.chunks]
-        return sum(filter(None, counts)) if counts and None not in counts else None
-
-    @property
-    def ranks(self) -> int | None:
-        """Return the number of slots that MPI finds; None if it is unknown."""
-        slots = [_slots(chunk) for chunk in self.chunks]
-        return sum(filter(None, slots)) if slots and None not in slots else None
-
-    @property
-    def gpus_per_node(self) -> int | None:
-        """Return the GPUs of a chunk, if all chunks have as many and the job says so."""
-        found = {chunk.number("ngpus") for chunk in self.chunks}
-        return found.pop() if len(found) == 1 else None
-
-    @property
-    def walltime_s(self) -> int | None:
-        """Return the time limit [s]; None without one that PBS reads."""
-        found = self.resource("walltime")
-        return walltime_seconds(found.value or "") if found else None
-
-
-def read_pbs_request(directives: PbsDirectives) -> PbsRequest | None:
-    """Return the request of a script; None without a `#PBS` line."""
-    if not (directives.options or directives.stray or directives.late):
-        return None
-    resources = tuple(
-        PbsResource(name=name.strip(), value=value if sign else None, line=option.line)
-        for option in directives.all("l")
-        for name, sign, value in (part.partition("=") for part in option.value.split(","))
-    )
-    request = PbsRequest(directives=directives, resources=resources, chunks=())
-    select, nodes = request.resource("select"), request.resource("nodes")
-    text = (select or nodes).value if select or nodes else None  # type: ignore[union-attr]
-    chunks = tuple(_chunk(part) for part in (text or "").split("+") if part)
-    return PbsRequest(directives=directives, resources=resources, chunks=chunks)
-
-
 def walltime_seconds(text: str) -> int | None:
     """Return a time as PBS reads it, [[HH:]MM:]SS, in seconds."""
     match = _CLOCK.fullmatch(text.strip())
@@ -236,10 +215,3 @@ def _chunk(text: str) -> PbsChunk:
     pairs = [word.partition("=") for word in rest.split(":") if word]
     count = int(match[1]) if match else 1 if text[:1].isalpha() and "=" in text else None
     return PbsChunk(count=count, resources={name: value for name, _, value in pairs}, text=text)
-
-
-def _slots(chunk: PbsChunk) -> int | None:
-    """PBS gives MPI one slot for each chunk that does not say otherwise."""
-    name = "ppn" if "ppn" in chunk.resources else "mpiprocs"
-    each = chunk.number(name) if name in chunk.resources else 1
-    return chunk.count * each if chunk.count is not None and each is not None else None

@@ -28,18 +28,19 @@ from hpc_train.lint.directives import (
     asked_of,
     first_command,
     read_directives,
+    share,
     with_plugins,
 )
 from hpc_train.lint.launches import (
-    SHELLS,
     Assignment,
     LaunchCommand,
     Values,
+    is_shell,
     known_values,
     read_assignments,
     read_launches,
 )
-from hpc_train.lint.pbs import PbsRequest, joined_lines, read_pbs_directives, read_pbs_request
+from hpc_train.lint.pbs import PbsRequest, joined_lines, read_pbs_request
 
 if TYPE_CHECKING:
     from hpc_train.sites.profile import SiteProfile
@@ -52,7 +53,7 @@ class JobScript(Value, frozen=True, kw_only=True):
 
     `inner_lines` are the lines that begin inside a here-document or a quoted text: they belong to
     another program. If the script is not a shell script, only the header is read. `pbs` is what
-    its `#PBS` lines request, if it has any.
+    its `#PBS` lines request.
     """
 
     text: str
@@ -70,8 +71,13 @@ class JobScript(Value, frozen=True, kw_only=True):
     assignments: tuple[Assignment, ...]
     values: Values
     launches: tuple[LaunchCommand, ...]
-    pbs: PbsRequest | None = None
-    programs: frozenset[str] = frozenset()
+    pbs: PbsRequest
+    programs: frozenset[str]
+
+    @property
+    def only_pbs(self) -> bool:
+        """Whether it is a job of PBS, and of no other scheduler."""
+        return bool(self.pbs) and not self.directives
 
     @property
     def live_directives(self) -> tuple[Directive, ...]:
@@ -115,9 +121,9 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
     # Of another language, only the header is read.
     inner = frozenset(inner_lines(read) if shell else range(first + 1, len(lines) + 1))
     directives = read_directives(lines, with_plugins(sbatch_grammar(), site), inner)
-    pbs = read_pbs_request(read_pbs_directives(lines, inner))
+    pbs = read_pbs_request(lines, inner)
     asked = asked_of(directives)
-    if pbs is not None and not directives:
+    if pbs and not directives:
         # A job of PBS has no options of sbatch.
         asked = replace(asked, nodes=pbs.nodes, gpus_per_node=pbs.gpus_per_node)
     commands = read.commands
@@ -157,12 +163,8 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
 
 def _task_commands(command: Command) -> tuple[Command, ...]:
     """Return the commands in the text of `bash -c 'text'`."""
-    texts = [word.text.rpartition("/")[2] for word in command.words]
-    for index, text in enumerate(texts[:-1]):
-        if re.fullmatch(r"-[a-z]*c", text) and any(
-            t in SHELLS for t in texts[max(0, index - 3) : index]
-        ):
-            word = command.words[index + 1]
+    for index, word in enumerate(command.words[1:]):
+        if is_shell(command.words, index):
             return read_commands(word.text, word.line).commands
     return ()
 
@@ -182,18 +184,14 @@ _REMOTE = ("ssh", "pdsh", "clush", "parallel", "pbsdsh", "ray", "horovodrun", "s
 _STARTERS = ("python", "torchrun", "accelerate", "deepspeed")
 
 
-def rank_launches(script: JobScript) -> Iterator[LaunchCommand]:
-    """Yield the launches of training: not `srun hostname`, not `python -c …`."""
+def rank_launches(
+    script: JobScript, *starters: str, outer: str | None = None
+) -> Iterator[LaunchCommand]:
+    """Yield the launches of training, not `srun hostname` or `python -c …`, of these programs."""
     for launch in script.launches:
-        if launch.starter in _STARTERS and not launch.asks:
-            yield launch
-
-
-def torchruns(script: JobScript) -> Iterator[LaunchCommand]:
-    """Yield the launches of training by torchrun."""
-    for launch in rank_launches(script):
-        if launch.starter == "torchrun":
-            yield launch
+        if launch.starter in (starters or _STARTERS) and not launch.asks:
+            if outer is None or launch.outer == outer:
+                yield launch
 
 
 def tasks_of(launch: LaunchCommand, script: JobScript) -> int | None:
@@ -254,7 +252,7 @@ def workers_of(launch: LaunchCommand, script: JobScript) -> int | None:
         machines = flag_number(launch, script, "num-machines")
         if "num-machines" not in launch.flags:
             machines = 1 if script.asked.nodes == 1 else None
-        return total // machines if total and machines and total % machines == 0 else None
+        return share(total, machines)
     if "nproc-per-node" in launch.flags:
         return flag_number(launch, script, "nproc-per-node")
     return None if script.sets("PET_NPROC_PER_NODE") or launch.hides else 1

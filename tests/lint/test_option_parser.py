@@ -2,49 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from hpc_train.base.shell import Word
-from hpc_train.base.slurm_options import sbatch_grammar, srun_grammar
-from hpc_train.lint.directives import (
-    full_name,
-    read_options,
-    refused_value,
-    srun_value_forms,
-    value_forms,
-)
+from hpc_train.base.slurm_options import Grammar, sbatch_grammar, srun_grammar
+from hpc_train.lint.directives import read_options, refused_value, srun_value_forms, value_forms
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.rules.torchrun import OPTIONS
 
 
 @pytest.mark.parametrize(
-    ("spelled", "name"),
+    ("grammar", "spelled", "name"),
     [
-        ("nodes", "nodes"),
-        ("tasks", "ntasks-per-node"),
-        ("job", "job-name"),
-        ("node", None),
-        ("treewidth", None),
-        ("", None),
+        (sbatch_grammar, "nodes", "nodes"),
+        (sbatch_grammar, "tasks", "ntasks-per-node"),
+        (sbatch_grammar, "job", "job-name"),
+        (sbatch_grammar, "node", None),
+        (sbatch_grammar, "treewidth", None),
+        (sbatch_grammar, "", None),
+        (srun_grammar, "treewidth", "treewidth"),
+        (srun_grammar, "pack-group", "het-group"),
+        (srun_grammar, "cpu_bind", "cpu-bind"),
     ],
 )
-def test_sbatch_accepts_a_name_an_alias_or_an_unambiguous_prefix(
-    spelled: str, name: str | None
+def test_an_option_has_a_name_an_alias_or_an_unambiguous_prefix(
+    grammar: Callable[[], Grammar], spelled: str, name: str | None
 ) -> None:
-    assert full_name(spelled, sbatch_grammar()) == name
-
-
-@pytest.mark.parametrize(
-    ("spelled", "name"),
-    [
-        ("treewidth", "treewidth"),
-        ("pack-group", "het-group"),
-        ("cpu_bind", "cpu-bind"),
-        ("jobid", "jobid"),
-    ],
-)
-def test_srun_has_options_of_its_own(spelled: str, name: str | None) -> None:
-    assert full_name(spelled, srun_grammar()) == name
+    text = f"--{spelled}=1"
+    (option,), _ = read_options([Word(raw=text, text=text, line=1)], grammar())
+    assert (option.name if option.known else None) == name
 
 
 def test_an_ambiguous_prefix_names_what_it_may_mean_and_takes_its_value() -> None:

@@ -101,7 +101,6 @@ def test_a_time_is_read_as_pbs_reads_it(text: str, seconds: int | None) -> None:
 )
 def test_the_sizes_of_a_request(lines: str, sizes: tuple[int | None, ...]) -> None:
     request = read_script(f"#!/bin/bash\n{lines}\n").pbs
-    assert request is not None
     assert (request.nodes, request.ranks, request.gpus_per_node) == sizes
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 import hpc_train
 from hpc_train.base.data_folders import data_file
+from hpc_train.base.variable_names_and_secrets import SECRET_FORMS
 from hpc_train.diagnosis.root_cause import marks
 from hpc_train.diagnosis.signatures import packaged
 from hpc_train.lint.directives import srun_value_forms
@@ -49,6 +50,7 @@ def patterns() -> dict[re.Pattern[Any], str]:
     in_data += [(re.compile(one.each), one.kind) for one in nccl_lines().messages if one.each]
     named = read_formats(data_file("formats.yaml")).value.formats["tensorboard"].values
     in_data += [(re.compile(pattern), "tensorboard") for pattern in named]
+    in_data += [(re.compile(pattern), form) for form, (_, pattern) in SECRET_FORMS.items()]
     for pattern, name in in_data:
         found.setdefault(pattern, f"data.{name}")
     formats = read_formats(data_file("formats.yaml"))
@@ -58,7 +60,9 @@ def patterns() -> dict[re.Pattern[Any], str]:
             if isinstance(one, re.Pattern):
                 found.setdefault(one, f"formats.{name}")
     for option, form in srun_value_forms().items():
-        found.setdefault(form.compiled, f"slurm_values.{option}")
+        found.setdefault(
+            re.compile(form.form, re.IGNORECASE | re.VERBOSE), f"slurm_values.{option}"
+        )
     return found
 
 

@@ -82,10 +82,10 @@ def visible_devices_by_hand(subject: Subject) -> Iterator[RuleHit]:
 def _workers(found: Assignment, script: JobScript) -> int:
     """Return the ranks that one launcher starts with a variable; srun sets it anew for each."""
     is_only = found.name in script.values.once
-    for launch in rank_launches(script):
+    for launch in rank_launches(script, outer=""):
         own = found.word in launch.command.assignments
         reaches = own or (is_only and found.exported and found.inside != "command")
-        if launch.outer == "" and reaches and not depends(script.around(found)):
+        if reaches and not depends(script.around(found)):
             return workers_of(launch, script) or 0
     return 0
 
@@ -105,10 +105,8 @@ def two_device_lists(subject: Subject) -> Iterator[RuleHit]:
             message = f"{found.name}={found.value}, but ROCR_VISIBLE_DEVICES leaves only device 0"
             yield RuleHit(found.line, message)
         elif re.fullmatch(r"\d+(,\d+)*", found.value) and max(numbers) >= count:
-            message = (
-                f"{found.name}={found.value}, but ROCR_VISIBLE_DEVICES leaves 0 to {count - 1}"
-            )
-            yield RuleHit(found.line, message)
+            left = f"ROCR_VISIBLE_DEVICES leaves 0 to {count - 1}"
+            yield RuleHit(found.line, f"{found.name}={found.value}, but {left}")
 
 
 _LOCAL_RANK = re.compile(r"\$\{?(?:SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCAL_RANK)\}?")
@@ -277,16 +275,9 @@ class NcclVariables(Value, frozen=True, kw_only=True):
 
     def knows(self, name: str) -> bool:
         """Whether the table contains a variable of that name."""
-        groups = (
-            self.documented,
-            self.undocumented,
-            self.removed,
-            self.never_read,
-            self.read_by_torch,
-        )
-        if any(name in group for group in groups):
-            return True
-        return name.startswith(self.undocumented_families)
+        tables = (self.documented, self.removed, self.never_read)
+        known = {*self.undocumented, *self.read_by_torch}.union(*tables)
+        return name in known or name.startswith(self.undocumented_families)
 
 
 @cache

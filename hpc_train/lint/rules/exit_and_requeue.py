@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from hpc_train.base.shell import Command, read_commands
 from hpc_train.lint.rule import RuleHit, Subject, rule
@@ -35,15 +35,13 @@ def _runs_in_front(script: JobScript) -> Iterator[Command]:
 def _sets(script: JobScript, *flags: str) -> bool:
     """Whether the script has `set -e`, `set -o pipefail` or the like, or has the option in its #!
     line."""
-    for command in script.runs("set"):
-        texts = [word.text for word in command.words[1:]]
-        if any(flag in texts for flag in flags if len(flag) > 1):
-            return True
-        if any(
-            re.match(rf"-[a-zA-Z]*{flag}", t) for flag in flags if len(flag) == 1 for t in texts
-        ):
-            return True
-    return any(re.match(rf"#!.*\s-\w*{flag}", script.lines[0]) for flag in flags if len(flag) == 1)
+    texts = [word.text for command in script.runs("set") for word in command.words[1:]]
+    letters = [flag for flag in flags if len(flag) == 1]
+    return (
+        any(flag in texts for flag in flags if len(flag) > 1)
+        or any(re.match(rf"-[a-zA-Z]*{flag}", text) for flag in letters for text in texts)
+        or any(re.match(rf"#!.*\s-\w*{flag}", script.lines[0]) for flag in letters)
+    )
 
 
 @rule("HT401", "warning", "exit code lost in a pipeline", advice="add `set -o pipefail` before it")
@@ -175,11 +173,9 @@ def signal_ends_torchrun(subject: Subject) -> Iterator[RuleHit]:
     named = re.fullmatch(r"(?:R:)?(?:SIG)?(USR[12]|10|12)(?:@\d*)?", value, re.IGNORECASE)
     if named is None or re.search(r"trap\s+(\"\"|''|:)|signals[-_]to[-_]handle", script.text):
         return
-    for launch in rank_launches(script):
-        if launch.outer == "srun" and launch.starter == "torchrun":
-            message = f"--signal={value} ends the torchrun of line {launch.starter_line}"
-            yield RuleHit(script.asked.line("signal"), message)
-            return
+    for launch in islice(rank_launches(script, "torchrun", outer="srun"), 1):
+        message = f"--signal={value} ends the torchrun of line {launch.starter_line}"
+        yield RuleHit(script.asked.line("signal"), message)
 
 
 _SIGNALS = re.compile(r"(?:SIG)?(USR1|USR2|TERM|INT|HUP|CONT)|10|12|15")

@@ -31,7 +31,7 @@ def no_shebang(subject: Subject) -> Iterator[RuleHit]:
         )
     elif later:
         yield RuleHit(later, "#! is below the first line, where it is only a comment")
-    elif subject.script.pbs is not None and not subject.script.directives:
+    elif subject.script.only_pbs:
         message = "the first line is not a #! line; PBS runs the script with the user's login shell"
         yield RuleHit(1, message, severity="warning", edit=edit)
     else:
@@ -117,7 +117,7 @@ _OTHERS = (
 
 def other_system(script: JobScript) -> tuple[int, str]:
     """Return the first directive of a batch system that is not checked, and its name."""
-    own = any(script.directives) or script.pbs is not None
+    own = script.directives or script.pbs
     for number, line in () if own else enumerate(script.lines, 1):
         for pattern, name in _OTHERS:
             if pattern.match(line) and number not in script.inner_lines:

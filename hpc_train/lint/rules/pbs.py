@@ -8,7 +8,13 @@ from itertools import takewhile
 
 from hpc_train.base.errors import nearest
 from hpc_train.lint.directives import is_placeholder
-from hpc_train.lint.pbs import CHUNK_RESOURCES, WITH_VALUE, PbsRequest, walltime_seconds
+from hpc_train.lint.pbs import (
+    CHUNK_RESOURCES,
+    WITH_VALUE,
+    WITHOUT_VALUE,
+    PbsRequest,
+    walltime_seconds,
+)
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.header import like_marker
 from hpc_train.lint.rules.srun import OTHER_MPI, OWN_PLACES, ranks_wanted
@@ -53,8 +59,7 @@ _ARRAY = re.compile(r"(\d{1,9})-(\d{1,9})(?::0*[1-9]\d{0,8})?(?:%0*[1-9]\d{0,8})
     "HT901", "error", "#PBS after the first command", advice="move the line above the first command"
 )
 def late_directive(subject: Subject) -> Iterator[RuleHit]:
-    request = subject.script.pbs
-    for line in request.directives.late if request else ():
+    for line in subject.script.pbs.late:
         yield RuleHit(line, "qsub does not read this line")
 
 
@@ -66,20 +71,19 @@ def late_directive(subject: Subject) -> Iterator[RuleHit]:
 )
 def unknown_option(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
-    if request is None:
-        return
-    for option in request.directives.options:
-        if not option.known and not is_placeholder(option.letter):
-            name = option.letter.partition("=")[0]
+    for option in request.options:
+        is_known = len(option.name) == 1 and option.name in WITHOUT_VALUE + WITH_VALUE
+        if not is_known and not is_placeholder(option.name):
+            name = option.name.partition("=")[0]
             dashes = "--" if len(name) > 1 else "-"
             meant = _MEANT.get(name)
             near = nearest(name, tuple(_MEANT)) if meant is None and len(name) > 2 else ""
             message = f"qsub has no option {dashes}{name}{near}"
             advice = f"write {meant}" if meant else None
             yield RuleHit(option.line, message, advice=advice)
-        elif option.letter in WITH_VALUE and not option.value:
-            yield RuleHit(option.line, f"-{option.letter} without a value")
-    for line, word in request.directives.stray:
+        elif option.name in WITH_VALUE and not option.value:
+            yield RuleHit(option.line, f"-{option.name} without a value")
+    for line, word in request.stray:
         if not is_placeholder(word):
             why = " A resource has no blanks around its =." if "=" in word else ""
             why = " A comment needs a line of its own." if word.startswith("#") else why
@@ -94,8 +98,6 @@ def unknown_option(subject: Subject) -> Iterator[RuleHit]:
 )
 def misspelt_resource(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
-    if request is None:
-        return
     known = (*CHUNK_RESOURCES, *_JOB_RESOURCES)
     for one in request.resources:
         near = nearest(one.name, known) if one.name not in known else ""
@@ -110,16 +112,15 @@ def misspelt_resource(subject: Subject) -> Iterator[RuleHit]:
 
 @rule("HT904", "error", "value that qsub refuses", advice="correct the value")
 def refused_value(subject: Subject) -> Iterator[RuleHit]:
-    request = subject.script.pbs
-    for option in request.directives.options if request else ():
+    for option in subject.script.pbs.options:
         if "$" in option.value or is_placeholder(option.value) or not option.value:
             continue
-        if option.letter in _VALUES:
-            pattern, allowed = _VALUES[option.letter]
+        if option.name in _VALUES:
+            pattern, allowed = _VALUES[option.name]
             if not pattern.fullmatch(option.value):
-                message = f"-{option.letter} {option.value}: allowed are {allowed}"
+                message = f"-{option.name} {option.value}: allowed are {allowed}"
                 yield RuleHit(option.line, message)
-        elif option.letter == "J":
+        elif option.name == "J":
             match = _ARRAY.fullmatch(option.value)
             if match is not None and int(match[1]) < int(match[2]):
                 continue
@@ -130,8 +131,8 @@ def refused_value(subject: Subject) -> Iterator[RuleHit]:
 @rule("HT905", "error", "form of -l select", advice="write -l select=NODES:ncpus=CORES:ngpus=GPUS")
 def form_of_select(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
-    select = request.resource("select") if request else None
-    if request is None or select is None:
+    select = request.resource("select")
+    if select is None:
         return
     if not select.value:
         yield RuleHit(select.line, "select without a value: no blanks around =")
@@ -160,8 +161,8 @@ def form_of_select(subject: Subject) -> Iterator[RuleHit]:
 )
 def form_of_walltime(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
-    found = request.resource("walltime") if request else None
-    text = (found.value or "").strip() if found else ""
+    found = request.resource("walltime")
+    text = found.value.strip() if found else ""
     if found is None or "$" in text or is_placeholder(text):
         return
     seconds = walltime_seconds(text)
@@ -175,10 +176,8 @@ def form_of_walltime(subject: Subject) -> Iterator[RuleHit]:
 @rule("HT929", "warning", "memory in bytes", advice="write the unit: mem=64gb")
 def memory_in_bytes(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
-    if request is None:
-        return
     select = request.resource("select")
-    found = [(one.name, one.value or "", one.line) for one in request.resources]
+    found = [(one.name, one.value, one.line) for one in request.resources]
     for chunk in request.chunks if select else ():
         found += [(name, value, select.line) for name, value in chunk.resources.items() if select]
     for name, value, line in found:
@@ -199,7 +198,7 @@ _PROGRAMS = ("python", "bash", "sh", "torchrun", "accelerate", "./", "../", "/")
 )
 def output_at_the_end(subject: Subject) -> Iterator[RuleHit]:
     script, request, site = subject.script, subject.script.pbs, subject.context.site
-    if request is None or not script.launches or request.directives.last("I"):
+    if not request or not script.launches or request.option("I"):
         return
     if site is not None and site.pbs is not None and not site.pbs.live_output:
         return
@@ -208,8 +207,8 @@ def output_at_the_end(subject: Subject) -> Iterator[RuleHit]:
         return
     commands = (*script.runs("exec", "tee"), *(launch.command for launch in script.launches))
     redirected = any(one.redirects or one.ending == "|" for one in commands)
-    if request.directives.last("k") is None and not redirected:
-        line = next((one.line for one in request.directives.options if one.letter in "oej"), 1)
+    if request.option("k") is None and not redirected:
+        line = next((one.line for one in request.options if one.name in "oej"), 1)
         yield RuleHit(line, "PBS writes the log at the end of the job")
 
 
@@ -221,7 +220,7 @@ def output_at_the_end(subject: Subject) -> Iterator[RuleHit]:
 )
 def no_change_of_folder(subject: Subject) -> Iterator[RuleHit]:
     script, request = subject.script, subject.script.pbs
-    if request is None or request.resource("wd") or request.directives.last("I"):
+    if not request or request.resource("wd") or request.option("I"):
         return
     folders = [command.line for command in script.runs("cd", "pushd")]
     for launch in script.launches:
@@ -250,8 +249,6 @@ def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
 )
 def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
     script, request = subject.script, subject.script.pbs
-    if request is None:
-        return
     for launch in script.launches:
         if launch.outer != "mpirun":
             continue
@@ -277,9 +274,7 @@ def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
 )
 def srun_on_pbs(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    if script.pbs is None or script.directives:
-        return
-    for launch in script.launches:
+    for launch in script.launches if script.only_pbs else ():
         if launch.outer == "srun" and not script.around(launch.command):
             yield RuleHit(launch.line, "srun belongs to Slurm")
 
@@ -287,8 +282,8 @@ def srun_on_pbs(subject: Subject) -> Iterator[RuleHit]:
 @rule("HT915", "info", "chunks may share a node", advice="add #PBS -l place=scatter")
 def chunks_packed(subject: Subject) -> Iterator[RuleHit]:
     request = subject.script.pbs
-    select = request.resource("select") if request else None
-    if request is None or select is None or request.resource("place") is not None:
+    select = request.resource("select")
+    if select is None or request.resource("place") is not None:
         return
     if (request.nodes or 1) > 1 and not _whole(subject, request):
         yield RuleHit(select.line, f"{request.nodes} chunks without place=scatter")
@@ -299,7 +294,7 @@ def _whole(subject: Subject, request: PbsRequest) -> bool:
     site = subject.context.site
     if site is None:
         return False
-    queue = request.directives.last("q")
+    queue = request.option("q")
     partition = next((one for one in site.partitions if queue and one.name == queue.value), None)
     cores = request.chunks[0].number("ncpus")
     return site.cpu_request == "forbidden" or (

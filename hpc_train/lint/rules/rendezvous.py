@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from hpc_train.base.shell import depends, repeats
 from hpc_train.base.values import Severity
 from hpc_train.lint.directives import gpu_count
-from hpc_train.lint.launches import Assignment, LaunchCommand
+from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.script import JobScript, flag_number, nodes_of, rank_launches, torchruns
+from hpc_train.lint.script import JobScript, flag_number, nodes_of, rank_launches
 from hpc_train.sites.batch_system import find_batch_system
 
 _SET_BY_TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK")
@@ -34,11 +34,11 @@ _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
 )
 def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    single = script.asked.tasks == 1
-    if single or not script.asked.batch:
+    if script.asked.tasks == 1 or not script.asked.batch:
         return
-    launches = [one.starter == "torchrun" for one in rank_launches(script)]
-    for launch in rank_launches(script):
+    launches = list(rank_launches(script))
+    by_torchrun = launches and all(one.starter == "torchrun" for one in launches)
+    for launch in launches:
         for word in launch.command.words:
             for name in _early(word.expanded, script.asked.nodes):
                 yield RuleHit(word.line, f"${name} expands here, to 0, not in the task")
@@ -46,7 +46,7 @@ def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
         # A path may contain any number: it passes no rank.
         if found.inside == "task" or found.name in _TASK_VARIABLES or "/" in found.value:
             continue
-        if found.name in _SET_BY_TORCHRUN and all(launches) and launches:
+        if found.name in _SET_BY_TORCHRUN and by_torchrun:
             continue
         for name in _early(found.word.expanded, script.asked.nodes):
             if found.exported or _STARTS_RANKS.search(found.value):
@@ -141,9 +141,8 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
     only = len(addresses) == 1 and not depends(script.around(addresses[0]))
     for found in addresses if only else ():
         local = found.value in ("localhost", "127.0.0.1", "0.0.0.0", "::1")  # noqa: S104 - text
-        own = found.inside == "task" and re.search(
-            r"\$\(hostname|`hostname|\$HOSTNAME", found.value
-        )
+        named = re.search(r"\$\(hostname|`hostname|\$HOSTNAME", found.value)
+        own = named if found.inside == "task" else None
         default = re.fullmatch(r"\$\{MASTER_\w+:?[-=](?:localhost|127\.0\.0\.1)\}", found.value)
         if local or own or default:
             message = f"MASTER_ADDR={found.value} is a different host on every node"
@@ -176,7 +175,7 @@ def _fixed_hosts(script: JobScript) -> Iterator[RuleHit]:
 )
 def no_address(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for launch in torchruns(script) if "PET_" not in script.text else ():
+    for launch in rank_launches(script, "torchrun") if "PET_" not in script.text else ():
         given = {"master-addr", "rdzv-endpoint", "standalone"} & set(launch.flags)
         several = (flag_number(launch, script, "nnodes") or 1) > 1
         if several and not given and not launch.hides:
@@ -193,17 +192,11 @@ def no_address(subject: Subject) -> Iterator[RuleHit]:
 def launch_node_address(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.assignments:
         if "SLURM_LAUNCH_NODE_IPADDR" in found.word.expanded:
-            inside = found.inside == "task"
-            effect = (
-                "is the address of the node that runs srun"
-                if inside
-                else "is not set in the batch script"
-            )
-            yield RuleHit(
-                found.line,
-                f"SLURM_LAUNCH_NODE_IPADDR {effect}",
-                severity="warning" if inside else None,
-            )
+            severity: Severity | None = "warning" if found.inside == "task" else None
+            effect = "is not set in the batch script"
+            if severity:
+                effect = "is the address of the node that runs srun"
+            yield RuleHit(found.line, f"SLURM_LAUNCH_NODE_IPADDR {effect}", severity=severity)
     for launch in rank_launches(subject.script):
         words = launch.command.words
         if any("SLURM_LAUNCH_NODE_IPADDR" in word.expanded for word in words):
@@ -258,8 +251,8 @@ _ALL_NAMES = re.compile(r"(?:\$\(|`)\s*scontrol\s+show\s+host(?:name|names)?\b[^
 )
 def different_on_nodes(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for launch in rank_launches(script):
-        if launch.outer != "srun" or not launch.by_shell or (nodes_of(launch, script) or 1) < 2:
+    for launch in rank_launches(script, outer="srun"):
+        if not launch.by_shell or (nodes_of(launch, script) or 1) < 2:
             continue
         raw = " ".join(
             word.raw for word in launch.command.words if word.held or word.raw[:1] == "'"
@@ -286,14 +279,12 @@ def different_on_nodes(subject: Subject) -> Iterator[RuleHit]:
 def world_of_nodes(subject: Subject) -> Iterator[RuleHit]:
     script, asked = subject.script, subject.script.asked
     several = asked.tasks and asked.nodes and asked.tasks > asked.nodes
-    if not several or not any(one.starter == "python" for one in rank_launches(script)):
+    if not several or not any(rank_launches(script, "python")):
         return
     for found in script.settings("WORLD_SIZE"):
         if re.fullmatch(r"\$\{?SLURM_(?:NNODES|JOB_NUM_NODES)\}?", found.value):
-            message = (
-                f"WORLD_SIZE={found.value} is {asked.nodes}, but the job has {asked.tasks} tasks"
-            )
-            yield RuleHit(found.line, message)
+            have = f"is {asked.nodes}, but the job has {asked.tasks} tasks"
+            yield RuleHit(found.line, f"WORLD_SIZE={found.value} {have}")
 
 
 @rule(
@@ -332,11 +323,9 @@ def no_machine_rank(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if re.search(r"\bACCELERATE_(?:CONFIG|MACHINE_RANK)", script.text):
         return
-    for launch in rank_launches(script):
+    for launch in rank_launches(script, "accelerate"):
         machines = flag_number(launch, script, "num-machines")
-        if launch.starter != "accelerate" or _OTHER & set(launch.flags):
-            continue
-        if launch.hides or launch.opaque:
+        if _OTHER & set(launch.flags) or launch.hides or launch.opaque:
             continue
         if "config-file" in launch.flags:
             several = launch.outer == "srun" and (nodes_of(launch, script) or 1) > 1
@@ -380,14 +369,11 @@ def no_hostfile(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if re.search(r"/job/hostfile|DLTS_HOSTFILE", script.text):
         return
-    for launch in rank_launches(script):
-        nodes = nodes_of(launch, script)
-        if launch.starter != "deepspeed" or nodes is None or nodes < 2:
-            continue
-        if _HOSTS & set(launch.flags) or launch.hides or launch.opaque:
-            continue
-        message = f"deepspeed without --hostfile in a job of {nodes} nodes"
-        yield RuleHit(launch.starter_line, message)
+    for launch in rank_launches(script, "deepspeed"):
+        nodes = nodes_of(launch, script) or 1
+        if nodes > 1 and not (_HOSTS & set(launch.flags) or launch.hides or launch.opaque):
+            message = f"deepspeed without --hostfile in a job of {nodes} nodes"
+            yield RuleHit(launch.starter_line, message)
 
 
 @rule(
@@ -415,16 +401,11 @@ def one_after_another(subject: Subject) -> Iterator[RuleHit]:
         behind = "&" in re.sub(r"\d?>&\d?|&>>?|&&", "", text)
         if command.ending not in ("\n", ";") or not _MEETS.search(text) or behind:
             continue
-        if repeats(script.around(command)) and not _goes_on(script):
+        # The loop, or a command in one.
+        ends = (one for one in script.commands if one.ending == "&")
+        goes_on = any(one.program == "done" or repeats(script.around(one)) for one in ends)
+        if repeats(script.around(command)) and not goes_on:
             yield RuleHit(command.line, f"{command.program} runs in the foreground of its loop")
-
-
-def _goes_on(script: JobScript) -> bool:
-    """Whether a loop, or a command in one, runs in the background."""
-    return any(
-        command.ending == "&" and (command.program == "done" or repeats(script.around(command)))
-        for command in script.commands
-    )
 
 
 _PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
@@ -433,18 +414,6 @@ _SERVER = re.compile(r"vllm(?:\.|$)|sglang(?:\.|$)|tritonserver$")
 # Of texts without blanks.
 _SHUF = re.compile(r"(?:\$\(|`)shuf[^|]*?(?:-i|--input-range=)(\d{1,5})-(\d{1,5})[^|]*")
 _MODULO = re.compile(r"\$\(\((?:(\d{1,5})\+)?[^%+]{1,99}%(\d{1,5})\)?(?:\+(\d{1,5}))?\)\)")
-
-
-def port_settings(script: JobScript) -> Iterator[Assignment]:
-    """Yield the ports of a rendezvous; a server that is the only program chooses its own port."""
-    launches = tuple(rank_launches(script))
-    serves = launches and all(
-        any(_SERVER.match(word.text.rpartition("/")[2]) for word in launch.words)
-        for launch in launches
-    )
-    for found in script.settings(*_PORTS):
-        if not (serves and found.name == "MASTER_PORT"):
-            yield found
 
 
 @rule(
@@ -462,9 +431,8 @@ def fixed_port(subject: Subject) -> Iterator[RuleHit]:
     for line, text in _ports(subject):
         if re.fullmatch(r"\d{3,5}", text) and int(text) > 0:
             # Nodes have eight GPUs, or fewer: none is left for another job.
-            each = script.asked.gpus_per_node or gpu_count(
-                script.asked.value("gpus-per-task") or ""
-            )
+            per_task = gpu_count(script.asked.value("gpus-per-task") or "")
+            each = script.asked.gpus_per_node or per_task
             shared = text == "29500" or script.asked.has("array")
             severity: Severity | None = None if shared and (each or 0) < 8 else "info"
             yield RuleHit(line, f"port {text} is the same for every job", severity=severity)
@@ -473,8 +441,13 @@ def fixed_port(subject: Subject) -> Iterator[RuleHit]:
 def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
     """Yield the ports of a rendezvous, each once."""
     script = subject.script
-    found = [(one.line, one.value) for one in port_settings(script)]
-    for launch in rank_launches(script):
+    launches = list(rank_launches(script))
+    names = [[text.rpartition("/")[2] for text in launch.texts] for launch in launches]
+    # A server that is the only program chooses its own port.
+    serves = bool(names) and all(any(map(_SERVER.match, every)) for every in names)
+    given = script.settings(*_PORTS)
+    found = [(x.line, x.value) for x in given if not (serves and x.name == "MASTER_PORT")]
+    for launch in launches:
         for name in ("master-port", "rdzv-endpoint", "main-process-port"):
             text = script.values.substitute(launch.flags.get(name) or "")
             found.append((launch.starter_line, text.rpartition(":")[2]))

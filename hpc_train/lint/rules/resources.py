@@ -46,7 +46,7 @@ def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
 )
 def gpus_per_task(subject: Subject) -> Iterator[RuleHit]:
     script, asked = subject.script, subject.script.asked
-    steps = [launch for launch in rank_launches(script) if launch.outer == "srun"]
+    steps = list(rank_launches(script, outer="srun"))
     # A step with one task has no other rank to communicate with.
     if steps and all(tasks_of(step, script) == 1 for step in steps):
         return
@@ -128,9 +128,7 @@ def lightning_tasks(subject: Subject) -> Iterator[RuleHit]:
     script, asked = subject.script, subject.script.asked
     if (asked.tasks or 0) < 2 or not asked.has("ntasks") or asked.has("ntasks-per-node"):
         return
-    steps = [
-        one for one in rank_launches(script) if one.outer == "srun" and one.starter == "python"
-    ]
+    steps = list(rank_launches(script, "python", outer="srun"))
     if _LIGHTNING.search(script.text) and steps and not steps[0].option("ntasks-per-node"):
         message = f"Lightning refuses --ntasks={asked.tasks} without --ntasks-per-node"
         yield RuleHit(asked.line("ntasks"), message)
@@ -153,11 +151,10 @@ def _srun_ranks(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     """Yield the launches of python by srun with the tasks and the GPUs of a node."""
     asked = subject.script.asked
     sizes = ("ntasks", "ntasks-per-node", "nodes", "gpus", "gpus-per-node", "gres", "het-group")
-    for launch in rank_launches(subject.script):
-        if launch.outer != "srun" or launch.starter != "python" or launch.option(*sizes):
-            continue
-        if asked.tasks_per_node and asked.gpus_per_node and not launch.opaque:
-            yield launch, asked.tasks_per_node, asked.gpus_per_node
+    tasks, gpus = asked.tasks_per_node, asked.gpus_per_node
+    for launch in rank_launches(subject.script, "python", outer="srun"):
+        if tasks and gpus and not launch.option(*sizes) and not launch.opaque:
+            yield launch, tasks, gpus
 
 
 @rule(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from hpc_train.base.regex import whole_match
 from hpc_train.base.values import Severity, slurm_memory, slurm_seconds
 from hpc_train.lint.directives import MARKER, Option, RequestedResources, is_placeholder
 from hpc_train.lint.launches import LaunchCommand
-from hpc_train.lint.pbs import PbsRequest
+from hpc_train.lint.pbs import PbsChunk, PbsRequest, walltime_seconds
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.sites.batch_system import find_batch_system
 
@@ -288,7 +287,7 @@ def _at_pbs(
 
     def checked(subject: Subject) -> Iterator[RuleHit]:
         site, request = subject.context.site, subject.script.pbs
-        if site and site.pbs and request and request.directives.options:
+        if site and site.pbs and request.options:
             yield from check(site, site.pbs, request)
 
     return checked
@@ -297,7 +296,7 @@ def _at_pbs(
 @rule("HT921", "error", "unknown queue", advice="name one of the site's queues")
 @_at_pbs
 def unknown_queue(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
-    option = request.directives.last("q")
+    option = request.option("q")
     if option is None or "$" in option.value or is_placeholder(option.value):
         return
     names = known_partitions(site)
@@ -334,13 +333,13 @@ def _word(name: str, request: PbsRequest) -> str:
 )
 def other_scheduler(subject: Subject) -> Iterator[RuleHit]:
     script, site = subject.script, subject.context.site
-    if site is None or bool(script.directives) == (script.pbs is not None):
+    if site is None or bool(script.directives) == bool(script.pbs):
         return
     batch = find_batch_system(site.scheduler)
     marker = batch.prefix.partition(" ")[0]
     own = MARKER if script.directives else "#PBS"
     if marker and marker != own:
-        options = script.directives or (script.pbs.directives.options if script.pbs else ())
+        options = script.directives or script.pbs.options
         first = options[0].line if options else 1
         yield RuleHit(first, f"{own} lines, but {site.name} has {batch.title} and reads {marker}")
 
@@ -350,12 +349,12 @@ def other_scheduler(subject: Subject) -> Iterator[RuleHit]:
 def no_project(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
     wanted = pbs.project
     required = site.account.required or "account" in site.required
-    if not required or request.directives.last(wanted[1:]):
+    if not required or request.option(wanted[1:]):
         return
-    other = request.directives.last("P" if wanted == "-A" else "A")
+    other = request.option("P" if wanted == "-A" else "A")
     message = f"{site.name} requires a project"
     if other is not None:
-        message = f"-{other.letter} {other.value}: the project of {site.name} is {wanted}"
+        message = f"-{other.name} {other.value}: the project of {site.name} is {wanted}"
     yield RuleHit(other.line if other else 1, message, advice=f"write #PBS {wanted} NAME")
 
 
@@ -363,7 +362,7 @@ def no_project(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Itera
 @_at_pbs
 def required_resource(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -> Iterator[RuleHit]:
     chosen = site.partition_choice == "job" or "partition" in site.required
-    if chosen and not request.directives.last("q"):
+    if chosen and not request.option("q"):
         names = ", ".join(sorted(known_partitions(site)))
         advice = f"known: {names}" if names else None
         yield RuleHit(1, f"{site.name} requires a queue: -q", advice=advice)
@@ -379,47 +378,45 @@ def required_resource(site: SiteProfile, pbs: PbsDialect, request: PbsRequest) -
 
 def asked_at_site(site: SiteProfile, request: PbsRequest) -> RequestedResources:
     """Return what a script requests of a site, under the names that limits of profiles have."""
-    queue = request.directives.last("q")
-    project = request.directives.last(site.pbs.project[1:] if site.pbs else "A")
-    chunked = request.resource("select") or request.resource("nodes")
-    totals = [one for name in _TOTALS if (one := request.resource(name)) is not None]
+    queue, time = request.option("q"), request.resource("walltime")
+    project = request.option(site.pbs.project[1:] if site.pbs else "A")
+    sized = request.resource("select") or request.resource("nodes")
     nodes: int | None = None
     cores: int | None = None
     gpus: int | None = None
     memory: str | None = None
-    if chunked is not None:
+    if sized is not None:
         chunk = request.chunks[0] if len(request.chunks) == 1 else None
         older = chunk is not None and "ppn" in chunk.resources
         nodes, cores = request.nodes, chunk.number("ppn" if older else "ncpus") if chunk else None
         gpus = chunk.number("gpus") if chunk and older else request.gpus_per_node
         memory = chunk.resources.get("mem") if chunk else None
-    elif totals:
-        found = {one.name: (one.value or "").strip() for one in totals}
-        number = {name: int(text) for name, text in found.items() if re.fullmatch(r"\d{1,7}", text)}
-        cores, gpus = number.get("ncpus"), number.get("ngpus")
+    elif totals := {name: one for name in _TOTALS if (one := request.resource(name))}:
+        sized = next(iter(totals.values()))
+        # A job with totals has them as a chunk has them.
+        whole = PbsChunk(
+            count=1, resources={k: v.value.strip() for k, v in totals.items()}, text=""
+        )
+        cores, gpus = whole.number("ncpus"), whole.number("ngpus")
         nodes = _nodes_for(site, queue_name(queue.value) if queue else "", cores, gpus)
         cores, gpus = (ceil(one / nodes) if one and nodes else None for one in (cores, gpus))
-        memory = found.get("mem") if nodes == 1 else None
-    seconds, time = request.walltime_s, request.resource("walltime")
-    clock = (
-        ""
-        if seconds is None
-        else f"{seconds // 3600}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"
-    )
-    line = chunked.line if chunked else totals[0].line if totals else 1
-    values: dict[str, tuple[object, int]] = {
-        "partition": (queue and queue_name(queue.value), queue.line if queue else 1),
-        "account": (project and project.value, project.line if project else 1),
-        "nodes": (nodes, line),
-        "time": (None if seconds is None else clock, time.line if time else 1),
-        "gpus-per-node": (gpus, line),
-        "ntasks-per-node": (cores, line),
+        memory = whole.resources.get("mem") if nodes == 1 else None
+    seconds = walltime_seconds(time.value) if time else None
+    minutes = (seconds or 0) // 60
+    clock = f"{minutes // 60}:{minutes % 60:02d}:{(seconds or 0) % 60:02d}"
+    values = (
+        ("partition", queue and queue_name(queue.value), queue),
+        ("account", project and project.value, project),
+        ("nodes", nodes, sized),
+        ("time", None if seconds is None else clock, time),
+        ("gpus-per-node", gpus, sized),
+        ("ntasks-per-node", cores, sized),
         # `480gb` is `480G`.
-        "mem": (memory.lower().removesuffix("b").upper() if memory else None, line),
-    }
+        ("mem", memory.lower().removesuffix("b").upper() if memory else None, sized),
+    )
     options = {
-        name: Option(name=name, value=str(value), line=line, spelled=name)
-        for name, (value, line) in values.items()
+        name: Option(name=name, value=str(value), line=given.line if given else 1, spelled=name)
+        for name, value, given in values
         if value is not None
     }
     return RequestedResources(

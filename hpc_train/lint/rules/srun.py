@@ -9,7 +9,14 @@ from itertools import pairwise, takewhile
 from hpc_train.base.shell import Command, Word
 from hpc_train.base.slurm_options import gres, srun_grammar
 from hpc_train.base.values import slurm_seconds
-from hpc_train.lint.directives import Option, gpu_count, is_unknown, srun_value_forms, with_plugins
+from hpc_train.lint.directives import (
+    Option,
+    gpu_count,
+    is_unknown,
+    share,
+    srun_value_forms,
+    with_plugins,
+)
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.directives import refusals, unknown_names
@@ -27,11 +34,9 @@ from hpc_train.plans.explanations import slurm_versions
 _WITH_ARGUMENTS = ("bash", "sh", "torchrun", "accelerate", "deepspeed", "python", "python3")
 
 
-def _sruns(script: JobScript) -> Iterator[LaunchCommand]:
-    """Yield the launches of training by srun whose options are all visible."""
-    for launch in rank_launches(script):
-        if launch.outer == "srun" and not launch.opaque:
-            yield launch
+def _sruns(script: JobScript) -> list[LaunchCommand]:
+    """Return the launches of training by srun whose options are all visible."""
+    return [one for one in rank_launches(script, outer="srun") if not one.opaque]
 
 
 @rule(
@@ -140,13 +145,9 @@ def export_none(subject: Subject) -> Iterator[RuleHit]:
     unset = any("SLURM_EXPORT_ENV" in [w.text for w in c.words] for c in script.runs("unset"))
     if script.asked.value("export") != "NONE" or script.sets("SLURM_EXPORT_ENV") or unset:
         return
-    for launch in _sruns(script):
-        if not launch.option("export"):
-            line = script.asked.line("export")
-            yield RuleHit(
-                line, "--export=NONE: srun does not pass on the script's exported variables"
-            )
-            return
+    if any(not launch.option("export") for launch in _sruns(script)):
+        message = "--export=NONE: srun does not pass on the script's exported variables"
+        yield RuleHit(script.asked.line("export"), message)
 
 
 @rule(
@@ -243,10 +244,8 @@ def no_kill_on_bad_exit(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if script.sets("SLURM_KILL_BAD_EXIT"):
         return
-    for launch in rank_launches(script):
-        if launch.outer != "srun" or launch.opaque or launch.option("kill-on-bad-exit"):
-            continue
-        if starts_several(launch, script):
+    for launch in _sruns(script):
+        if not launch.option("kill-on-bad-exit") and starts_several(launch, script):
             seconds = slurm_seconds(script.asked.value("time") or "")
             hangs = _trains(launch, script) and not 0 < (seconds or 0) < _SHORT_S
             yield RuleHit(launch.line, "no --kill-on-bad-exit", severity=None if hangs else "info")
@@ -271,8 +270,8 @@ def _trains(launch: LaunchCommand, script: JobScript) -> bool:
 )
 def step_with_few_gpus(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for launch in rank_launches(script):
-        if launch.outer != "srun" or launch.opaque or launch.option("gpus-per-task", "het-group"):
+    for launch in _sruns(script):
+        if launch.option("gpus-per-task", "het-group"):
             continue
         gpus, ranks = _gpus_of(launch, script), _ranks_on_node(launch, script)
         if gpus and ranks and ranks > gpus:
@@ -291,7 +290,7 @@ def _gpus_of(launch: LaunchCommand, script: JobScript) -> int | None:
     count, nodes = gpu_count(value), nodes_of(launch, script)
     if option.name == "gpus-per-node":
         return count
-    return count // nodes if count and nodes and count % nodes == 0 else None
+    return share(count, nodes)
 
 
 def _ranks_on_node(launch: LaunchCommand, script: JobScript) -> int | None:
@@ -299,8 +298,7 @@ def _ranks_on_node(launch: LaunchCommand, script: JobScript) -> int | None:
         return workers_of(launch, script)
     if launch.starter not in ("torchrun", "python"):
         return None
-    tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
-    agents = tasks // nodes if tasks and nodes and tasks % nodes == 0 else None
+    agents = share(tasks_of(launch, script), nodes_of(launch, script))
     if launch.starter == "python":
         return agents
     workers = workers_of(launch, script)
@@ -397,7 +395,7 @@ def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
 )
 def fewer_than_tasks(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    runs = [launch for launch in rank_launches(script) if launch.outer == "mpirun"]
+    runs = list(rank_launches(script, outer="mpirun"))
     tasks = script.asked.tasks
     if len(runs) != 1 or tasks is None or runs[0].command.ending == "&":
         return

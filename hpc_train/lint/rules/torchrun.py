@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.base.shell import repeats
+from hpc_train.lint.directives import share
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import (
@@ -17,7 +18,6 @@ from hpc_train.lint.script import (
     rank_launches,
     starts_elsewhere,
     tasks_of,
-    torchruns,
     workers_of,
 )
 
@@ -30,11 +30,10 @@ from hpc_train.lint.script import (
 )
 def several_agents(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for launch in torchruns(script):
-        if launch.outer != "srun" or launch.opaque or launch.option("het-group"):
-            continue
+    for launch in rank_launches(script, "torchrun", outer="srun"):
         # Agents with one worker each can share a node.
-        if flag_number(launch, script, "nproc-per-node") == 1:
+        one_worker = flag_number(launch, script, "nproc-per-node") == 1
+        if launch.opaque or launch.option("het-group") or one_worker:
             continue
         tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
         own = launch.option("ntasks", "nodes", "ntasks-per-node")
@@ -83,9 +82,7 @@ def _counted(launch: LaunchCommand, workers: int) -> str:
 def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     script = subject.script
     gpus = script.asked.gpus_per_node
-    for launch in rank_launches(script):
-        if launch.starter not in ("torchrun", "accelerate", "deepspeed"):
-            continue
+    for launch in rank_launches(script, "torchrun", "accelerate", "deepspeed"):
         if launch.option("gpus", "gpus-per-node", "gres", "gpus-per-task", "het-group"):
             continue
         if "nproc-per-node" in misspelt_options(launch).values():
@@ -96,8 +93,7 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
         workers = workers_of(launch, script)
         # Agents of one worker each share a node's GPUs.
         if workers == 1 and launch.outer == "srun":
-            tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
-            workers = tasks // nodes if tasks and nodes and tasks % nodes == 0 else None
+            workers = share(tasks_of(launch, script), nodes_of(launch, script))
         if gpus and workers:
             yield launch, workers, gpus
 
@@ -110,13 +106,13 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
 )
 def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for launch in (one for one in rank_launches(script) if one.starter in _COUNTS):
+    for launch in rank_launches(script, *_COUNTS):
         nodes, count = nodes_of(launch, script), _COUNTS[launch.starter]
         if flag_number(launch, script, "nproc-per-node") == 1 and launch.outer == "srun":
             # torchrun counts each agent as a node.
             nodes = tasks_of(launch, script)
         several = launch.option("het-group") or is_one_of_several(launch, script)
-        stated = script.asked.batch or script.pbs is not None
+        stated = script.asked.batch or bool(script.pbs)
         if several or not stated or nodes is None:
             continue
         nnodes = flag_number(launch, script, count)
@@ -143,11 +139,7 @@ def first_node_only(subject: Subject) -> Iterator[RuleHit]:
     nodes = script.asked.nodes
     if nodes is None or nodes < 2:
         return
-    alone = [
-        launch
-        for launch in rank_launches(script)
-        if launch.outer == "" and not starts_elsewhere(script)
-    ]
+    alone = [] if starts_elsewhere(script) else list(rank_launches(script, outer=""))
     quiet = _starts_steps(script)
     for launch in alone:
         counted = launch.flags.get(_COUNTS.get(launch.starter, ""))
@@ -210,7 +202,7 @@ def one_process(subject: Subject) -> Iterator[RuleHit]:
 )
 def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    launches = list(torchruns(script))
+    launches = list(rank_launches(script, "torchrun"))
     for launch in launches:
         nodes, command = flag_number(launch, script, "nnodes") or 1, launch.command
         alike = launch.outer == "srun" and not is_one_of_several(launch, script)
@@ -243,9 +235,9 @@ def no_omp_threads(subject: Subject) -> Iterator[RuleHit]:
     if "OMP_NUM_THREADS" in script.text or "ompthreads" in script.text:
         return
     message = "OMP_NUM_THREADS is not set, so torchrun sets it to 1"
-    if script.pbs is not None and not script.directives:
+    if script.only_pbs:
         message = "PBS sets OMP_NUM_THREADS to the cores of the chunk, for each worker"
-    for launch in torchruns(script):
+    for launch in rank_launches(script, "torchrun"):
         workers = flag_number(launch, script, "nproc-per-node") or script.asked.gpus_per_node
         if "nproc-per-node" in launch.flags and workers != 1:
             yield RuleHit(launch.starter_line, message)
@@ -294,8 +286,8 @@ def list_as_number(subject: Subject) -> Iterator[RuleHit]:
 )
 def same_port(subject: Subject) -> Iterator[RuleHit]:
     seen: set[str] = set()
-    for launch in torchruns(subject.script):
-        if launch.outer or launch.command.ending != "&" or "standalone" in launch.flags:
+    for launch in rank_launches(subject.script, "torchrun", outer=""):
+        if launch.command.ending != "&" or "standalone" in launch.flags:
             continue
         ports = [launch.flags.get(name) or "" for name in ("master-port", "rdzv-endpoint")]
         port = next((text.rpartition(":")[2] for text in ports if text), "29500")
@@ -321,11 +313,10 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if script.sets("SLURM_CPU_BIND"):
         return
-    for launch in torchruns(script):
-        if launch.outer != "srun" or launch.option("cpu-bind") or launch.opaque:
-            continue
+    for launch in rank_launches(script, "torchrun", outer="srun"):
         # A single worker does not share the set.
-        if workers_of(launch, script) == 1:
+        single = workers_of(launch, script) == 1
+        if single or launch.option("cpu-bind") or launch.opaque:
             continue
         # If the mask contains all cores of the node, the binding costs little.
         sized = launch.option("cpus-per-task", "exclusive") is not None
@@ -386,7 +377,7 @@ OPTIONS = (
 
 @rule("HT233", "error", "misspelled option of torchrun", advice="torchrun --help lists the options")
 def misspelt(subject: Subject) -> Iterator[RuleHit]:
-    for launch in torchruns(subject.script):
+    for launch in rank_launches(subject.script, "torchrun"):
         for name, meant in list(misspelt_options(launch).items())[:1]:
             yield RuleHit(
                 launch.starter_line,
