@@ -1,7 +1,6 @@
 """The strategies of the reference trainer: what each needs, accepts, stores and sends."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import Literal, NamedTuple, get_args
 
@@ -98,8 +97,7 @@ MESHES: dict[str, tuple[str, str]] = {
 _DATA = frozenset({"data", "replicate", "shard"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingRequest:
+class TrainingRequest(Value, frozen=True, kw_only=True):
     """What decides whether a strategy can run; an empty device is not known yet.
 
     `accumulate` is the number of micro-batches of a step; None is 1, and one for each stage in a

@@ -15,7 +15,7 @@ from hpc_train.jobs.strategies import TrainingRequest, batch_problem, strategy_p
 
 PROGRAM = "hpc_train.trainer.train"
 # Options of a command with which the trainer itself decides what can run.
-_DECIDING = frozenset(TrainingRequest.__dataclass_fields__) & {*keys_of(TrainerOptions)}
+_DECIDING = {*keys_of(TrainingRequest)} & {*keys_of(TrainerOptions)}
 
 
 def with_trainer_options(job: SourcedJob, topology: Topology) -> SourcedJob:

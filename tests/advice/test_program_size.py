@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 from torch.utils.flop_counter import FlopCounterMode
 
 from hpc_train.advice.program import RESNET50_PARAMETERS, gpt_flops, gpt_parameters
@@ -106,7 +106,7 @@ FOUR = TrainingRequest(strategy="ddp", model="gpt-tiny", world_size=4, device="c
     ("changes", "words"), cases("advice/impossible_strategies.yaml", "why_a_strategy_cannot_run")
 )
 def test_why_a_strategy_cannot_run(changes: dict[str, object], words: str) -> None:
-    request = replace(FOUR, **changes)  # type: ignore[arg-type]
+    request = replace(FOUR, **changes)
     problem = strategy_problem(request)
     assert problem is not None
     assert problem.startswith(request.strategy)
