@@ -139,7 +139,7 @@ def state_of(job: dict[str, Any]) -> tuple[JobState, str]:
     An unknown word is not final.
     """
     status, secondary = job.get("TrainingJobStatus", ""), job.get("SecondaryStatus", "")
-    if status == "InProgress":
+    if status in ("InProgress", "Stopping"):
         return _active(secondary)
     if status == "Completed":
         return JobState.COMPLETED, ""
@@ -150,9 +150,6 @@ def state_of(job: dict[str, Any]) -> tuple[JobState, str]:
         of_aws = (JobState.NODE_FAIL, f"{reason}; hpctrain retry submits it again")
         own = (JobState.FAILED, reason or "SageMaker gives no reason")
         return of_aws if reason.startswith(_OF_AWS) else own
-    if status == "Stopping":
-        # AWS ends the job within two minutes; its last lines come after that.
-        return JobState.RUNNING, "it is being stopped"
     if status == "Stopped":
         return JobState.CANCELLED, "stopped, not by hpctrain"
     return JobState.UNKNOWN, f"unknown status of SageMaker: {status} / {secondary}"
@@ -164,6 +161,7 @@ def _active(secondary: str) -> tuple[JobState, str]:
     if secondary in _WAITS:
         return JobState.PENDING, _WAITS[secondary]
     if secondary in ("Stopping", *_LIMITS):
+        # AWS ends the job within two minutes; its last lines come after that.
         return JobState.RUNNING, "it is ending"
     return JobState.UNKNOWN, f"unknown status of SageMaker: InProgress / {secondary}"
 

@@ -114,7 +114,7 @@ def test_a_job_that_did_not_start_has_no_status(run: RunFolder) -> None:
         ("Stopped", "MaxRuntimeExceeded", "TIMEOUT", "time limit"),
         ("Stopped", "MaxWaitTimeExceeded", "TIMEOUT", "max_wait"),
         ("Stopped", "Stopped", "CANCELLED", "not by hpctrain"),
-        ("Stopping", "Stopping", "RUNNING", "being stopped"),
+        ("Stopping", "Stopping", "RUNNING", "it is ending"),
         ("Deleting", "", "UNKNOWN", "Deleting"),
     ],
 )
