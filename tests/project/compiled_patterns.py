@@ -60,9 +60,9 @@ def patterns() -> dict[re.Pattern[Any], str]:
             if isinstance(one, re.Pattern):
                 found.setdefault(one, f"formats.{name}")
     for option, form in srun_value_forms().items():
-        found.setdefault(
-            re.compile(form.form, re.IGNORECASE | re.VERBOSE), f"slurm_values.{option}"
-        )
+        # As `fullmatch` tries it.
+        whole = re.compile(rf"\A(?:{form.form})\Z", re.IGNORECASE | re.VERBOSE)
+        found.setdefault(whole, f"slurm_values.{option}")
     return found
 
 
