@@ -42,31 +42,31 @@ _NAMED = re.compile(r"\[rank(\d{1,7})\]:")
 _AT = re.compile(r"(?:at work(?: sequence id)?|at NCCL work): (\d{1,12})")
 
 
-class Wait(Value, frozen=True, kw_only=True):
+class Wait(NamedTuple):
     """A rank waited in a collective until its timeout; `sizes` are the elements in and out."""
 
     rank: int | None
+    source: str
+    line: int
     number: int | None
     op: str
     sizes: str
-    ran_s: float | None
-    source: str
-    line: int
+    ran_s: float | None = None
 
 
-class Progress(Value, frozen=True, kw_only=True):
+class Progress(NamedTuple):
     """The last collectives of a process group that a rank started, and that it completed.
 
     `stuck` is the collective that timed out, if the line names it.
     """
 
     rank: int | None
+    source: str
+    line: int
     group: str
     enqueued: int
     completed: int
     stuck: int | None
-    source: str
-    line: int
 
 
 class CollectiveReader:
@@ -80,37 +80,29 @@ class CollectiveReader:
 
     def read(self, line: Line) -> Iterator[Wait | Progress]:
         """Yield the timeout or the progress that a line reports."""
-        text = line.text
+        text, place = line.text, (self._source, line.number)
         if wait := _WAIT.search(text):
-            ran, numel = _RAN.search(text, wait.end()), wait["numel_in"]
+            number, op, numel = wait["seq"], wait["op"], wait["numel_in"]
+            ran, sizes = _RAN.search(text, wait.end()), f"{numel} in, {wait['numel_out']} out"
             yield Wait(
-                rank=_rank(line, wait["rank"]),
-                number=None if wait["seq"] is None else int(wait["seq"]),
-                op=wait["op"],
-                sizes=f"{numel} in, {wait['numel_out']} out" if numel else "",
-                ran_s=int(ran[1]) / 1000 if ran else None,
-                source=self._source,
-                line=line.number,
+                *(_rank(line, wait), *place, None if number is None else int(number), op),
+                *(sizes if numel else "", int(ran[1]) / 1000 if ran else None),
             )
         if last := _LAST.search(text):
             group, at = _GROUP.search(text), _AT.search(text)
             yield Progress(
-                rank=_rank(line, group["rank"] if group else None),
-                group=group["group"] if group else "",
-                enqueued=int(last["enqueued"]),
-                completed=int(last["completed"]),
-                stuck=int(at[1]) if at else None,
-                source=self._source,
-                line=line.number,
+                *(_rank(line, group), *place, group["group"] if group else ""),
+                *(int(last["enqueued"]), int(last["completed"]), int(at[1]) if at else None),
             )
 
 
-def _rank(line: Line, stated: str | None) -> int | None:
+def _rank(line: Line, stated: re.Match[str] | None) -> int | None:
+    """Return the global rank of a line, else that in a process group."""
     if line.rank is not None:
         return line.rank
     # Ray and other programs print their own name before that of PyTorch.
     named = _NAMED.search(line.text)
-    rank = named[1] if named else stated
+    rank = named[1] if named else stated and stated["rank"]
     return None if rank is None else int(rank)
 
 
@@ -122,7 +114,6 @@ def _rank(line: Line, stated: str | None) -> int | None:
 
 # Of `$HPCTRAIN_LOG_DIR/nccl_trace_rank_`, to which torch adds the rank.
 PATTERN = "nccl_trace_rank_*[0-9]"
-_RANK = re.compile(r"_(\d{1,7})\Z")
 # 2000 operations with their stacks are a few MB.
 _MOST_BYTES = 64 << 20
 _TORCH = ("/torch/", "/site-packages/")
@@ -141,19 +132,25 @@ class Operation(Value, frozen=True, kw_only=True):
     open: bool
     place: str
 
+    def __str__(self) -> str:
+        """Return it with its sizes and its place."""
+        place = f", called at {self.place}" if self.place else ""
+        sizes = f" of {self.sizes}" if self.sizes else ""
+        return f"collective {self.number} ({self.name}{sizes}{place})"
+
 
 class FlightDump(Value, frozen=True, kw_only=True):
-    """What one rank did last: its collectives, in order; the last number that it enqueued by group.
+    """What one rank did last: its collectives, in order, and the global ranks of its groups.
 
-    `groups` are the process groups by name, as their descriptions and global ranks. `exchanging` is
-    whether a send or receive of the rank had not ended; these have numbers of their own.
+    `enqueued` are the last numbers by group. `exchanging` is whether a send or receive of the rank
+    had not ended; these have numbers of their own.
     """
 
     rank: int
     source: str
     operations: tuple[Operation, ...]
     enqueued: dict[str, int]
-    groups: dict[str, tuple[str, tuple[int, ...]]]
+    groups: dict[str, tuple[int, ...]]
     exchanging: bool = False
 
 
@@ -161,18 +158,13 @@ def read_dump(path: Path, source: str) -> FlightDump:
     """Read the dump of one rank; `source` is its name in evidence.
 
     Raises:
-        LogParseError: it is no such dump, too large, or a pickle that names a function; or it
-        cannot be read.
+        LogParseError: it is too large, damaged, or a pickle that names a function; or it cannot be
+        read.
     """
-    number = _RANK.search(path.name)
-    if number is None:
-        raise LogParseError(f"{source}: no dump of torch's flight recorder: its name has no rank")
     try:
-        content = read_regular(path, _MOST_BYTES)
+        return _dump(read_regular(path, _MOST_BYTES), path.name, source)
     except OSError as error:
         raise LogParseError(f"{source}: it cannot be read: {error.strerror}") from error
-    try:
-        return _dump(content, int(number[1]), source)
     except _FunctionError as error:
         raise LogParseError(f"{source}: no dump of torch's flight recorder: {error}") from error
     except _DAMAGED as error:
@@ -200,51 +192,41 @@ class _Plain(pickle.Unpickler):
         raise _FunctionError(f"it names {module}.{name}, which is not loaded")
 
 
-def _dump(content: bytes, rank: int, source: str) -> FlightDump:
+def _dump(content: bytes, name: str, source: str) -> FlightDump:
     found = json.loads(content) if content[:1] == b"{" else _Plain(BytesIO(content)).load()
-    entries = found.get("entries", ())
-    operations = tuple(
-        Operation(
-            group=str(entry["process_group"][0]),
-            number=int(entry["collective_seq_id"]),
-            name=str(entry["profiling_name"]).rpartition(":")[2],
-            sizes=", ".join("x".join(map(str, size)) or "1" for size in entry["input_sizes"]),
-            open=_is_open(entry),
-            place=_place(entry.get("frames", ())),
+    operations, enqueued, exchanging = list[Operation](), dict[str, int](), False
+    for entry in found.get("entries", ()):
+        is_open = bool(entry["state"] != "completed" and not entry["retired"])
+        if entry.get("is_p2p"):
+            exchanging = exchanging or is_open
+            continue
+        # The innermost frame of the program: `train.py:42`.
+        frames = ((str(one["filename"]), one["line"]) for one in entry.get("frames", ()))
+        own = (one for one in frames if not any(folder in one[0] for folder in _TORCH))
+        file, line = next(own, ("", 0))
+        group, number = str(entry["process_group"][0]), int(entry["collective_seq_id"])
+        operations.append(
+            Operation(
+                group=group,
+                number=number,
+                name=str(entry["profiling_name"]).rpartition(":")[2],
+                sizes=", ".join("x".join(map(str, size)) or "1" for size in entry["input_sizes"]),
+                open=is_open,
+                place=f"{Path(file).name}:{line}" if file else "",
+            )
         )
-        for entry in entries
-        if not entry.get("is_p2p")
-    )
-    enqueued: dict[str, int] = {}
-    for one in operations:
-        enqueued[one.group] = max(one.number, enqueued.get(one.group, 0))
+        enqueued[group] = max(number, enqueued.get(group, 0))
     return FlightDump(
-        rank=rank,
+        rank=int(name.rpartition("_")[2]),
         source=source,
-        operations=operations,
+        operations=tuple(operations),
         enqueued=enqueued,
         groups={
-            str(name): (
-                str(group["desc"]),
-                tuple(int(word) for word in re.findall(r"\d{1,7}", str(group["ranks"]))),
-            )
+            str(name): tuple(map(int, re.findall(r"\d{1,7}", str(group["ranks"]))))
             for name, group in found["pg_config"].items()
         },
-        exchanging=any(_is_open(entry) for entry in entries if entry.get("is_p2p")),
+        exchanging=exchanging,
     )
-
-
-def _is_open(entry: Mapping[str, Any]) -> bool:
-    return bool(entry["state"] != "completed" and not entry["retired"])
-
-
-def _place(frames: Sequence[Mapping[str, Any]]) -> str:
-    """Return the innermost frame of the program: `train.py:42`."""
-    for frame in frames:
-        file = str(frame["filename"])
-        if not any(folder in file for folder in _TORCH):
-            return f"{Path(file).name}:{frame['line']}"
-    return ""
 
 
 # Timeouts of a collective on all ranks -> the rank that did not join it, or the cause.
@@ -281,14 +263,19 @@ def explain_hang(
         return None
     chief = min(first.values(), key=lambda wait: (wait.number is None, wait.number or 0))
     together = {rank: wait for rank, wait in first.items() if wait.number == chief.number}
-    waited = _waited(chief, together)
-    group = [one for one in progress if one.group == _group_of(chief, progress)]
+    here, mine = sorted(rank for rank in together if rank >= 0), _group_of(chief, progress)
+    ahead = [one for one in first.values() if one.number != chief.number]
+    ahead = [one for one in ahead if _group_of(one, progress) == mine]
+    group = [one for one in progress if one.group == mine]
+    what = chief.op if chief.number is None else f"collective {chief.number} ({chief.op})"
+    long = f" {chief.ran_s:.0f} s" if chief.ran_s is not None else ""
+    waited = f"{listed(here) if here else 'A rank'} waited{long} in {what}"
     return (
         _mismatch(together)
-        or _apart(chief, first, progress)
-        or _behind(chief, group, set(together), waited)
+        or _apart(here, ahead, what)
+        or _behind(chief, group, here, waited)
         or _absent(first, group, ranks, waited)
-        or _everyone(chief, set(first), group, ranks, waited)
+        or _everyone(chief, len(first), group, ranks, waited)
     )
 
 
@@ -300,30 +287,16 @@ def _group_of(chief: Wait, progress: Sequence[Progress]) -> str:
     return next(iter(stuck or rest), "")
 
 
-def _waited(chief: Wait, together: Mapping[int, Wait]) -> str:
-    ranks = sorted(rank for rank in together if rank >= 0)
-    who = f"{listed(ranks)} waited" if ranks else "A rank waited"
-    long = f" {chief.ran_s:.0f} s" if chief.ran_s is not None else ""
-    return f"{who}{long} in {_name(chief)}"
-
-
-def _name(wait: Wait) -> str:
-    return wait.op if wait.number is None else f"collective {wait.number} ({wait.op})"
-
-
 def _mismatch(together: Mapping[int, Wait]) -> Hang | None:
-    kinds: dict[str, list[int]] = defaultdict(list)
+    """Find the ranks that called another collective, or one of another size."""
+    operations, sizes = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
     for rank, wait in together.items():
-        kinds[wait.op].append(rank)
-    what = "other collectives"
-    if len(kinds) < 2:
+        operations[wait.op].append(rank)
         # These collectives have equal sizes on all ranks; others may have different sizes.
-        alike = [wait for wait in together.values() if wait.op.startswith(("ALLREDUCE", "BROAD"))]
-        kinds = defaultdict(list)
-        for rank, wait in together.items():
-            if wait in alike and wait.sizes:
-                kinds[f"{wait.op} of {wait.sizes}"].append(rank)
-        what = "other sizes"
+        if wait.sizes and wait.op.startswith(("ALLREDUCE", "BROAD")):
+            sizes[f"{wait.op} of {wait.sizes}"].append(rank)
+    is_other = len(operations) > 1
+    kinds, what = (operations, "other collectives") if is_other else (sizes, "other sizes")
     if len(kinds) < 2:
         return None
     sides = "; ".join(f"{listed(sorted(ranks))}: {kind}" for kind, ranks in kinds.items())
@@ -332,42 +305,25 @@ def _mismatch(together: Mapping[int, Wait]) -> Hang | None:
     return _hang("hang_mismatch", sorted(few), what=what, number=number, sides=sides)
 
 
-def _apart(chief: Wait, first: Mapping[int, Wait], progress: Sequence[Progress]) -> Hang | None:
+def _apart(late: Sequence[int], ahead: Sequence[Wait], what: str) -> Hang | None:
     """Find the ranks that are in an earlier collective than the others."""
-    mine = _group_of(chief, progress)
-    ahead = [
-        wait
-        for wait in first.values()
-        if wait.number != chief.number and _group_of(wait, progress) == mine
-    ]
-    if not ahead or None in (wait.number for wait in ahead):
+    numbers = [one.number for one in ahead if one.number is not None]
+    others = sorted(one.rank for one in ahead if one.rank is not None)
+    if len(numbers) < len(ahead) or not 0 < len(late) <= len(others):
         return None
-    late = sorted(r for r, wait in first.items() if r >= 0 and wait.number == chief.number)
-    others = sorted(wait.rank for wait in ahead if wait.rank is not None)
-    if not late or len(late) > len(others):
-        return None
-    verb = "was" if len(others) == 1 else "were"
-    return _hang(
-        "hang_apart",
-        late,
-        ranks=listed(late),
-        what=_name(chief),
-        others=f"{listed(others).lower()} {verb}",
-        next=min(wait.number or 0 for wait in ahead),
-    )
+    names = f"{listed(others).lower()} {'was' if len(others) == 1 else 'were'}"
+    return _hang("hang_apart", late, ranks=listed(late), what=what, others=names, next=min(numbers))
 
 
-def _behind(chief: Wait, group: Sequence[Progress], waiting: set[int], waited: str) -> Hang | None:
+def _behind(
+    chief: Wait, group: Sequence[Progress], waiting: Sequence[int], waited: str
+) -> Hang | None:
     """Find the ranks that had not enqueued the collective in which the others waited."""
-    if chief.number is None:
-        return None
     reached: dict[int, int] = {}
-    for one in group:
-        if one.rank is not None:
+    for one in group if chief.number is not None else ():
+        if one.rank is not None and one.rank not in waiting:
             reached[one.rank] = max(one.enqueued, reached.get(one.rank, one.enqueued))
-    late = sorted(
-        rank for rank, last in reached.items() if last < chief.number and rank not in waiting
-    )
+    late = sorted(rank for rank, last in reached.items() if last < (chief.number or 0))
     if not late:
         return None
     return _hang("hang_behind", late, waited=waited, last=max(reached[rank] for rank in late))
@@ -377,29 +333,23 @@ def _absent(
     first: Mapping[int, Wait], group: Sequence[Progress], ranks: int | None, waited: str
 ) -> Hang | None:
     """Find the ranks that reported no timeout, if most of them did."""
-    heard = {rank for rank in first if rank >= 0} | {
-        one.rank for one in group if one.rank is not None
-    }
+    heard = {*first, *(one.rank for one in group)} - {-1, None}
     silent = sorted(set(range(ranks or 0)) - heard)
     # The members are known only for the group of all ranks.
     everybody = {one.group for one in group} <= {"", _DEFAULT}
-    if not silent or len(silent) >= len(heard) or not everybody:
-        return None
-    return _hang("hang_absent", silent, waited=waited)
+    is_few = 0 < len(silent) < len(heard)
+    return _hang("hang_absent", silent, waited=waited) if is_few and everybody else None
 
 
 def _everyone(
-    chief: Wait, heard: set[int], group: Sequence[Progress], ranks: int | None, waited: str
+    chief: Wait, heard: int, group: Sequence[Progress], ranks: int | None, waited: str
 ) -> Hang:
-    most = max((one.completed for one in group), default=None)
-    started = chief.number is not None and chief.number > _FIRST
-    if ranks is not None and len(heard) < ranks:
-        verb = "is" if len(heard) == 1 else "are"
-        where = f"only {len(heard)} of {ranks} ranks {verb} in these logs, "
+    where = "all ranks wait in the same collective; "
+    if ranks is not None and heard < ranks:
+        where = f"only {heard} of {ranks} ranks {'is' if heard == 1 else 'are'} in these logs, "
         where += "so who did not come is not known; "
-    else:
-        where = "all ranks wait in the same collective; "
-    is_first = not started and (most is None or most <= _FIRST)
+    most = max((one.completed for one in group), default=0)
+    is_first = most <= _FIRST and (chief.number or 0) <= _FIRST
     return _hang("hang_at_start" if is_first else "hang_later", waited=waited, where=where)
 
 
@@ -429,16 +379,34 @@ def explain_dumps(
 
     `ranks` is the number of ranks of the job, if known.
     """
-    stuck = stuck_in(dumps)
+    stuck = _stuck_in(dumps)
     if stuck is None:
         return None, ()
-    hang = explain_hang(*waits_of(dumps, stuck), ranks)
-    if hang is None or not hang.late:
-        return None, ()
-    return hang, tuple(last_words(dumps, stuck))[:_SHOWN]
+    group, number, waiting, late = stuck
+    # What the ranks of the group would have printed of it, as the watchdog writes it: ALLREDUCE.
+    waits, progress, words = list[Wait](), list[Progress](), list[Evidence]()
+    for one in dumps:
+        own, place = [op for op in one.operations if op.group == group], (one.rank, one.source, 0)
+        here = next((op for op in own if op.number == number), None)
+        if here is not None:
+            op = here.name.replace("_", "").upper()
+            waits.append(Wait(*place, number=number, op=op, sizes=here.sizes))
+        if one.rank in (*waiting, *late):
+            last = one.enqueued.get(group, 0)
+            progress.append(Progress(*place, group, last, completed=number - 1, stuck=number))
+        if one.rank in late:
+            text = f"its last was {own[-1]}" if own else "it enqueued none"
+        elif one.rank in waiting[:1] and here is not None:
+            text = f"it waited in {here}"
+        else:
+            continue
+        text = f"flight recorder of rank {one.rank}, process group {group}: {text}"
+        words.append(Evidence(source=one.source, line=0, text=text, rank=one.rank))
+    hang = explain_hang(waits, progress, ranks)
+    return (hang, tuple(words[:_SHOWN])) if hang and hang.late else (None, ())
 
 
-class Stuck(NamedTuple):
+class _Stuck(NamedTuple):
     """The collective `number` of a group, which the ranks `waiting` enqueued and `late` did not."""
 
     group: str
@@ -447,7 +415,7 @@ class Stuck(NamedTuple):
     late: tuple[int, ...]
 
 
-def stuck_in(dumps: Sequence[FlightDump]) -> Stuck | None:
+def _stuck_in(dumps: Sequence[FlightDump]) -> _Stuck | None:
     """Return the collective to blame: one whose late ranks wait for nothing, where there is one.
 
     A rank that is late in one group because it waits in another is a victim, too, and so is one
@@ -467,12 +435,10 @@ def stuck_in(dumps: Sequence[FlightDump]) -> Stuck | None:
     return stuck._replace(late=late) if late else None
 
 
-def _each_stuck(dumps: Sequence[FlightDump]) -> Iterator[Stuck]:
+def _each_stuck(dumps: Sequence[FlightDump]) -> Iterator[_Stuck]:
     for group in dict.fromkeys(name for one in dumps for name in one.enqueued):
         members = [
-            one
-            for one in dumps
-            if group in one.enqueued or one.rank in one.groups.get(group, ("", ()))[1]
+            one for one in dumps if group in one.enqueued or one.rank in one.groups.get(group, ())
         ]
         reached = {one.rank: one.enqueued.get(group, 0) for one in members}
         every = min(reached.values())
@@ -484,64 +450,4 @@ def _each_stuck(dumps: Sequence[FlightDump]) -> Iterator[Stuck]:
         number = min((n for n in left if n > every or n not in ended), default=every + 1)
         waiting = tuple(sorted(rank for rank, last in reached.items() if last >= number))
         if waiting:
-            yield Stuck(group, number, waiting, tuple(sorted(set(reached) - set(waiting))))
-
-
-def waits_of(
-    dumps: Sequence[FlightDump], stuck: Stuck
-) -> tuple[tuple[Wait, ...], tuple[Progress, ...]]:
-    """Return what the ranks of the group would have printed of it."""
-    waits = tuple(
-        Wait(
-            rank=dump.rank,
-            number=operation.number,
-            # As the watchdog writes it: ALLREDUCE.
-            op=operation.name.replace("_", "").upper(),
-            sizes=operation.sizes,
-            ran_s=None,
-            source=dump.source,
-            line=0,
-        )
-        for dump in dumps
-        if (operation := operation_of(dump, stuck)) is not None
-    )
-    progress = tuple(
-        Progress(
-            rank=dump.rank,
-            group=stuck.group,
-            enqueued=dump.enqueued.get(stuck.group, 0),
-            completed=stuck.number - 1,
-            stuck=stuck.number,
-            source=dump.source,
-            line=0,
-        )
-        for dump in dumps
-        if dump.rank in (*stuck.waiting, *stuck.late)
-    )
-    return waits, progress
-
-
-def operation_of(dump: FlightDump, stuck: Stuck) -> Operation | None:
-    """Return the collective as one rank enqueued it."""
-    wanted = (stuck.group, stuck.number)
-    return next((one for one in dump.operations if (one.group, one.number) == wanted), None)
-
-
-def last_words(dumps: Sequence[FlightDump], stuck: Stuck) -> Iterator[Evidence]:
-    """Yield the last collective of each late rank, and that of the first one that waited."""
-    for dump in dumps:
-        if dump.rank in stuck.late:
-            own = [one for one in dump.operations if one.group == stuck.group]
-            text = f"its last was {_named(own[-1])}" if own else "it enqueued none"
-        elif dump.rank in stuck.waiting[:1] and (operation := operation_of(dump, stuck)):
-            text = f"it waited in {_named(operation)}"
-        else:
-            continue
-        text = f"flight recorder of rank {dump.rank}, process group {stuck.group}: {text}"
-        yield Evidence(source=dump.source, line=0, text=text, rank=dump.rank)
-
-
-def _named(operation: Operation) -> str:
-    place = f", called at {operation.place}" if operation.place else ""
-    sizes = f" of {operation.sizes}" if operation.sizes else ""
-    return f"collective {operation.number} ({operation.name}{sizes}{place})"
+            yield _Stuck(group, number, waiting, tuple(sorted(set(reached) - set(waiting))))
