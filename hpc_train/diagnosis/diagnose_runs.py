@@ -7,7 +7,7 @@ import logging
 import shlex
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -70,10 +70,15 @@ def diagnose(words: Sequence[str], root: Path, *, one_job: bool = False) -> tupl
         raise StoreError("foreign logs and run folders are not one job", "diagnose each of them")
     if logs:
         return _foreign(logs, one_job=one_job)
-    found = tuple(_own(run) for home in homes for run in _last_attempts(home))
+    found = list[Diagnosed]()
+    for runs in map(runs_below, homes):
+        # Each run in its last attempt.
+        last = {run.folder.run_id for _, run in latest_attempts(runs).values()}
+        single = len(runs) == 1
+        found += [_own(one) for one in runs if single or not last or one.folder.run_id in last]
     if not found:
         raise StoreError(f"{homes[0]}: no runs in this folder", "hpctrain status lists them")
-    return found
+    return tuple(found)
 
 
 def failures(ids: Sequence[str] = ()) -> tuple[Signature, ...]:
@@ -89,14 +94,6 @@ def failures(ids: Sequence[str] = ()) -> tuple[Signature, ...]:
     return tuple(known[name] for name in ids or known)
 
 
-def _last_attempts(home: Path) -> Iterator[Run]:
-    """Yield the runs below a folder, each in its last attempt."""
-    runs = runs_below(home)
-    last = {run.folder.run_id for _, run in latest_attempts(runs).values()}
-    single = len(runs) == 1
-    yield from (run for run in runs if single or not last or run.folder.run_id in last)
-
-
 def _own(run: Run) -> Diagnosed:
     name = run.folder.run_id
     if run.newer:
@@ -109,19 +106,13 @@ def _own(run: Run) -> Diagnosed:
 
 def _of_run(run: Run, tally: Tally | None = None) -> tuple[Diagnosis, tuple[str, ...]]:
     """Diagnose one run from its logs, its files and the state in the scheduler."""
-    folder = run.folder
-    files = log_files([folder.logs]) if is_folder(folder.logs) else []
-    names = [path.relative_to(folder.path).as_posix() for path in files]
-    dumps, damaged = _flight_dumps(run)
-    found, unreadable = diagnose_logs(files, names, _end_of(run), tally, dumps)
-    return found, (*unreadable, *damaged)
-
-
-def _flight_dumps(run: Run) -> tuple[tuple[FlightDump, ...], tuple[str, ...]]:
-    """Return what torch's flight recorder wrote in the last start, and what could not be read."""
     folder, began = run.folder, run.status.started if run.status else 0.0
+    there = is_folder(folder.logs)
+    files = log_files([folder.logs]) if there else []
+    names = [path.relative_to(folder.path).as_posix() for path in files]
     dumps, damaged = list[FlightDump](), list[str]()
-    for path in sorted(folder.logs.glob(PATTERN)) if is_folder(folder.logs) else ():
+    # What torch's flight recorder wrote in the last start.
+    for path in sorted(folder.logs.glob(PATTERN)) if there else ():
         name = path.relative_to(folder.path).as_posix()
         try:
             if path.stat().st_mtime >= began:
@@ -132,7 +123,8 @@ def _flight_dumps(run: Run) -> tuple[tuple[FlightDump, ...], tuple[str, ...]]:
             damaged.append(f"{name}: it cannot be read: {error.strerror}")
     for text in damaged:
         _log.warning("%s", text)
-    return tuple(dumps), tuple(damaged)
+    found, unreadable = diagnose_logs(files, names, _end_of(run), tally, dumps)
+    return found, (*unreadable, *damaged)
 
 
 def diagnosis_of(run: Run) -> Diagnosis:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -151,9 +151,13 @@ _STATUS = re.compile(r'"(?:status|success)": ?(?:"\w{1,40}"|true|false)')
 EndingKind = Literal["success", "work", "bench", "part", "restart", "failure"]
 
 
-class _Mark(Value, frozen=True, kw_only=True, dict=True):
+class Mark(Value, frozen=True, kw_only=True, dict=True):
+    """A kind of line by which an attempt ends or starts; every line holds one of the literals."""
+
     literals: tuple[str, ...]
     pattern: str
+    kind: EndingKind | Literal["start"] = "start"
+    sure: bool = False
 
     @cached_property
     def held(self) -> tuple[bytes, ...]:
@@ -163,26 +167,13 @@ class _Mark(Value, frozen=True, kw_only=True, dict=True):
     def compiled(self) -> re.Pattern[str]:
         return re.compile(self.pattern)
 
-    def match(self, line: Line) -> re.Match[str] | None:
-        """Return the match in a line with one of the literals."""
-        found = any(literal in line.raw for literal in self.held)
-        return self.compiled.search(line.text) if found else None
-
-
-class _End(_Mark, frozen=True, kw_only=True, dict=True):
-    kind: EndingKind
-
-
-class _Start(_Mark, frozen=True, kw_only=True, dict=True):
-    sure: bool = False
-
 
 class Marks(Value, frozen=True, kw_only=True):
     """The lines by which attempts start and end, as they are written in the file."""
 
     schema: Literal[1]
-    ends: tuple[_End, ...]
-    starts: tuple[_Start, ...]
+    ends: tuple[Mark, ...]
+    starts: tuple[Mark, ...]
 
 
 @cache
@@ -191,15 +182,16 @@ def marks() -> Marks:
     return load_data("log_marks.yaml", Marks)
 
 
-class Ending(Value, frozen=True, kw_only=True):
+class Ending(NamedTuple):
     """A line that reports how the work ended; `restart` cancels the endings before it."""
 
     kind: EndingKind
     line: int
     text: str
+    file: int = 0
 
 
-class Start(Value, frozen=True, kw_only=True):
+class Start(NamedTuple):
     """A line that is printed once, when a job starts; a `sure` start needs no other evidence.
 
     `number` is that of the start where the line states it, 0 for the first one.
@@ -207,6 +199,7 @@ class Start(Value, frozen=True, kw_only=True):
 
     kind: str
     line: int
+    file: int = 0
     sure: bool = False
     number: int = 0
 
@@ -215,20 +208,20 @@ class Start(Value, frozen=True, kw_only=True):
 class Observed:
     """Observations in the logs of one job, ordered by file and line; `failed` could not be read.
 
-    `endings` have the number of their file. `counts` is the number of sightings of each signature;
-    `seen` has the first ones; `inits` are the ranks that began and completed NCCL's setup. `starts`
-    are the lines by which an attempt may begin; `first_line` is that of the attempt, if it is one
-    of several. `dumps` are those of torch's flight recorder.
+    `counts` is the number of sightings of each signature; `seen` has the first ones; `inits` are
+    the ranks that began and completed NCCL's setup. `starts` are the lines by which an attempt may
+    begin; `first_line` is that of the attempt, if it is one of several. `dumps` are those of
+    torch's flight recorder.
     """
 
     sources: Sequence[str] = ()
     seen: list[Sighting] = field(default_factory=list)
-    endings: list[tuple[int, Ending]] = field(default_factory=list)
+    endings: list[Ending] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
-    starts: list[tuple[int, Start]] = field(default_factory=list)
+    starts: list[Start] = field(default_factory=list)
     inits: tuple[int, int] = (0, 0)
     first_line: int = 1
     dumps: Sequence[FlightDump] = ()
@@ -239,7 +232,8 @@ class MarkReader:
 
     wants_next = False
 
-    def __init__(self) -> None:
+    def __init__(self, file: int = 0) -> None:
+        self._file = file
         held = (literal for one in (*marks().ends, *marks().starts) for literal in one.held)
         self.literals = tuple(dict.fromkeys(held))
 
@@ -248,17 +242,21 @@ class MarkReader:
         # A traced script contains the line only as a quotation.
         if line.raw.lstrip().startswith(b"+"):
             return
-        end = next((one for one in marks().ends if one.match(line)), None)
-        if end is not None:
-            # MLPerf's `run_stop` without the rest of its line.
-            found = _STATUS.search(line.text) if "run_stop" in end.literals else None
-            text = f"run_stop, {found[0]}" if found else line.text
-            yield Ending(kind=end.kind, line=line.number, text=text[:LONGEST])
-        for one in marks().starts:
-            if match := one.match(line):
-                number = int(match.groupdict().get("number") or 0)
-                yield Start(kind=one.literals[0], line=line.number, sure=one.sure, number=number)
-                return
+        for several in (marks().ends, marks().starts):
+            for one in several:
+                is_held = any(literal in line.raw for literal in one.held)
+                match = one.compiled.search(line.text) if is_held else None
+                if match is None:
+                    continue
+                if one.kind == "start":
+                    number = int(match.groupdict().get("number") or 0)
+                    yield Start(one.literals[0], line.number, self._file, one.sure, number)
+                else:
+                    # MLPerf's `run_stop` without the rest of its line.
+                    found = _STATUS.search(line.text) if "run_stop" in one.literals else None
+                    text = f"run_stop, {found[0]}" if found else line.text
+                    yield Ending(one.kind, line.number, text[:LONGEST], self._file)
+                break
 
 
 def attempts_of(observed: Observed) -> list[Observed]:
@@ -276,57 +274,48 @@ def attempts_of(observed: Observed) -> list[Observed]:
 def _firsts(observed: Observed, file: int) -> Iterator[int]:
     """Yield the first line of each attempt but the first one; 0 for attempts before the file."""
     begun: dict[str, int] = {}
-    found = 0
+    since, found = 1, 0
     seen = [one for one in observed.seen if one.file == file]
-    ended = [ending for number, ending in observed.endings if number == file]
-    since = 1
-    starts = [one for number, one in observed.starts if number == file]
+    ended = [one.line for one in observed.endings if one.file == file and one.kind != "restart"]
+
+    def over(start: Start, before: int) -> bool:
+        """Whether the log reports, before a start, that the previous attempt has ended."""
+        between = [one for one in seen if before <= one.line < start.line]
+        return any(before <= line < start.line for line in ended) or any(
+            # Many ranks may start with the same line: then a launcher or Slurm must report the end.
+            cause_level(one) == ENDED
+            or (
+                one.fatal
+                and (start.kind != AGAIN or cause_level(one) == EXIT or one.of.group == "slurm")
+            )
+            for one in between
+        )
+
+    starts = (one for one in observed.starts if one.file == file)
     for start in sorted(starts, key=lambda one: one.line):
         before = begun.get(start.kind, since if start.kind == AGAIN else None)
-        new = start.line > since if start.sure else False
-        if not start.sure and before is not None:
-            new = _over(start, before, seen, ended)
-        if new:
+        is_over = start.line > since if start.sure else before is not None and over(start, before)
+        if is_over:
             yield from [0] * (start.number - found - 1)
             yield start.line
             begun, since, found = {}, start.line, max(found + 1, start.number)
         begun[start.kind] = start.line
 
 
-def _over(start: Start, since: int, seen: Sequence[Sighting], ended: Sequence[Ending]) -> bool:
-    """Whether the log reports, before a start, that the previous attempt has ended."""
-    if any(since <= one.line < start.line and one.kind != "restart" for one in ended):
-        return True
-    between = [one for one in seen if since <= one.line < start.line]
-
-    # Many ranks may start with the same line: then a launcher or Slurm must report the end.
-    def ends(one: Sighting) -> bool:
-        told = start.kind != AGAIN or cause_level(one) == EXIT or one.of.group == "slurm"
-        return cause_level(one) == ENDED or (one.fatal and told)
-
-    return any(map(ends, between))
-
-
 def _part(observed: Observed, firsts: Sequence[list[int]], number: int, last: int) -> Observed:
-    def within(file: int, line: int) -> bool:
-        lines = firsts[file]
-        attempt = sum(first <= line for first in lines) if lines else last
-        return attempt == number
+    def own(one: Sighting | Ending | Wait | Progress) -> bool:
+        lines = firsts[one.file]
+        return number == (sum(first <= one.line for first in lines) if lines else last)
 
-    index = {source: file for file, source in enumerate(observed.sources)}
-    seen = [one for one in observed.seen if within(*one.place)]
-    if number < last:
-        # Work after the errors belongs to the next attempt.
-        seen = [replace(one, work_after=0) for one in seen]
+    seen = list(filter(own, observed.seen))
+    begins = (lines[number - 1] for lines in firsts if lines and number)
     return dataclasses.replace(
         observed,
-        seen=seen,
-        endings=[item for item in observed.endings if within(item[0], item[1].line)],
-        waits=[one for one in observed.waits if within(index[one.source], one.line)],
-        progress=[one for one in observed.progress if within(index[one.source], one.line)],
+        # Work after the errors belongs to the next attempt.
+        seen=[replace(one, work_after=0) for one in seen] if number < last else seen,
+        endings=list(filter(own, observed.endings)),
+        waits=list(filter(own, observed.waits)),
+        progress=list(filter(own, observed.progress)),
         counts=Counter(one.of.id for one in seen),
-        first_line=min(
-            (lines[number - 1] for lines in firsts if lines and number and lines[number - 1]),
-            default=1,
-        ),
+        first_line=min(filter(None, begins), default=1),
     )

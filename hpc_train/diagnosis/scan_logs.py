@@ -14,7 +14,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hpc_train.base.errors import LogParseError
-from hpc_train.base.values import Value
 from hpc_train.diagnosis.diagnosis import Evidence
 from hpc_train.diagnosis.root_cause import (
     AGAIN,
@@ -28,7 +27,7 @@ from hpc_train.diagnosis.root_cause import (
     cause_level,
 )
 from hpc_train.diagnosis.signature_matcher import SymptomReader
-from hpc_train.diagnosis.signatures import Sighting, catalogue
+from hpc_train.diagnosis.signatures import Sighting
 from hpc_train.diagnosis.waits import CollectiveReader, Wait
 from hpc_train.logs.line import Line
 from hpc_train.logs.line_dispatch import Block, blocks, dispatch
@@ -39,7 +38,6 @@ _log = logging.getLogger(__name__)
 # A job of thousands of ranks repeats the same line thousands of times.
 _MOST = 5000
 _TAIL = 1 << 16
-_LONGEST = 500
 # Of the script on a host without a shared folder: the status of the host, as JSON.
 _OWN = "hpctrain: status {"
 
@@ -67,23 +65,19 @@ def scan(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None
 
 def _read(observed: Observed, number: int, path: Path, tally: Tally | None) -> None:
     """Add what one log shows; the lines before a damage are used."""
-    name, known = observed.sources[number], catalogue()
-    symptoms, collectives = SymptomReader(name, known), CollectiveReader(name)
-    marks, nccl = MarkReader(), TransportReader(name)
-    steps, epochs, ended = StepReader(), EpochReader(), list[Ending]()
+    name = observed.sources[number]
+    symptoms, marks, collectives = SymptomReader(name), MarkReader(number), CollectiveReader(number)
+    steps, epochs, nccl = StepReader(number), EpochReader(number), TransportReader(name)
     whole = (steps, epochs) if tally is None else (steps, epochs, nccl)
     readers = (symptoms, marks, collectives)
-    own: list[Sighting] = []
+    own, ended = list[Sighting](), list[Ending]()
     try:
         with open_log(path) as stream:
             for line, asked in dispatch(stream, readers, rank_of(path), whole=whole):
                 if 0 in asked:
                     own += (replace(one, file=number) for one in symptoms.read(line))
                 for mark in marks.read(line) if 1 in asked else ():
-                    if isinstance(mark, Ending):
-                        ended.append(mark)
-                    else:
-                        observed.starts.append((number, mark))
+                    ended.append(mark) if isinstance(mark, Ending) else observed.starts.append(mark)
                 if 2 in asked and len(observed.waits) + len(observed.progress) < _MOST:
                     for event in collectives.read(line):
                         if isinstance(event, Wait):
@@ -91,23 +85,23 @@ def _read(observed: Observed, number: int, path: Path, tally: Tally | None) -> N
                         else:
                             observed.progress.append(event)
     finally:
-        ended = sorted([*steps.endings, *epochs.endings, *ended], key=lambda one: one.line)
-        observed.endings += [(number, ending) for ending in ended]
+        ended += [*steps.endings, *epochs.endings]
+        observed.endings += sorted(ended, key=lambda one: one.line)
         observed.seen += own
     observed.counts += symptoms.counts
     if tally is not None:
         tally.add(nccl.tally)
     bad = [one.line for one in own if one.fatal or cause_level(one) == ENDED]
-    if not bad:
-        return
-    # Read again, for the errors that the job survived, and for restarts.
-    look = look_again(path, bad)
-    began, completed = observed.inits
-    observed.inits = began + look.inits[0], completed + look.inits[1]
-    observed.starts += ((number, Start(kind=AGAIN, line=line)) for line in look.begins)
-    observed.seen[len(observed.seen) - len(own) :] = [
-        replace(one, work_after=look.work_after.get(one.line, 0)) for one in own
-    ]
+    if bad:
+        # Read again, for the errors that the job survived, and for restarts.
+        look = look_again(path, bad)
+        began, completed = observed.inits
+        observed.inits = began + look.inits[0], completed + look.inits[1]
+        observed.starts += (Start(AGAIN, line, number) for line in sorted(look.begins))
+        after = look.work_after
+        observed.seen[len(observed.seen) - len(own) :] = [
+            replace(one, work_after=after.get(one.line, 0)) for one in own
+        ]
 
 
 def last_lines(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:
@@ -119,7 +113,7 @@ def last_lines(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:
             number += tail.count(b"\n") + data.count(b"\n", 0, start)
             tail = bytes(memoryview(data)[start:end])
     found = [
-        Evidence(source=source, line=number + count, text=text[:_LONGEST])
+        Evidence(source=source, line=number + count, text=text[:LONGEST])
         for count, raw in enumerate(tail.split(b"\n"))
         if (text := Line(raw[raw.rstrip().rfind(b"\r") + 1 :]).text.strip())
         and not text.startswith(_OWN)
@@ -143,59 +137,55 @@ _FIRST_LINES = 3
 _SHORTEST = 12
 
 
-class WorkAfterError(Value, frozen=True, kw_only=True):
-    """`work_after` [B] is the amount of log between a line and the last lines of work, if any.
-
-    `begins` are the numbers of lines that repeat one of the first lines; `inits` how many ranks
-    began to set up NCCL, and how many completed it.
-    """
-
-    work_after: dict[int, int]
-    begins: tuple[int, ...] = ()
-    inits: tuple[int, int] = (0, 0)
-
-
-def look_again(path: Path, lines: Sequence[int]) -> WorkAfterError:
+def look_again(path: Path, lines: Sequence[int]) -> SecondLook:
     """Read a log again for the offsets of some lines; a pipe can be read only once."""
-    look = _Look(lines)
+    look = SecondLook(lines)
     with suppress(LogParseError):
         if path.is_file():
             with open_log(path) as stream:
                 for data, end in blocks(stream):
                     look.read(bytes(memoryview(data)[:end]))
-    return look.result()
+    return look
 
 
-class _Look:
+class SecondLook:
+    """`begins` are the numbers of lines that repeat one of the first lines.
+
+    `inits` is how many ranks began to set up NCCL, and how many completed it.
+    """
+
     def __init__(self, lines: Sequence[int]) -> None:
+        self.begins: set[int] = set()
+        self.inits = [0, 0]
         self._wanted = deque(sorted(set(lines)))
         self._places: dict[int, int] = {}
         self._work: deque[int] = deque(maxlen=_LAST)
         self._first: tuple[tuple[bytes, int], ...] | None = None
-        self._begins: list[int] = []
         self._line, self._offset = 1, 0
-        self._inits = [0, 0]
+
+    @property
+    def work_after(self) -> dict[int, int]:
+        """The amount of log [B] between a line and the last lines of work, if any."""
+        reached = self._work[0] if len(self._work) == _LAST else -1
+        return {line: reached - at for line, at in self._places.items() if reached > at}
 
     def read(self, text: bytes) -> None:
+        """Read the next whole lines."""
         if self._first is None:
             self._first = tuple(_first_lines(text))
         for place, word in enumerate(_INIT):
-            self._inits[place] += text.count(word)
-        self._begins += (self._line + text.count(b"\n", 0, at) for at in self._repeated(text))
+            self.inits[place] += text.count(word)
+        self.begins.update(self._line + text.count(b"\n", 0, at) for at in self._repeated(text))
         self._work.extend(self._offset + at for at in _last_work(text))
-        count = text.count(b"\n")
-        self._place(text, count)
-        self._line += count
-        self._offset += len(text)
-
-    def _place(self, text: bytes, count: int) -> None:
-        """Record the offsets of the requested lines."""
-        line, at = self._line, 0
+        line, at, count = self._line, 0, text.count(b"\n")
+        # The offsets of the requested lines.
         while self._wanted and self._wanted[0] <= self._line + count:
             while line < self._wanted[0]:
                 at = text.find(b"\n", at) + 1
                 line += 1
             self._places[self._wanted.popleft()] = self._offset + at
+        self._line += count
+        self._offset += len(text)
 
     def _repeated(self, text: bytes) -> Iterator[int]:
         for first, behind in self._first or ():
@@ -206,15 +196,6 @@ class _Look:
                 if text[at - 1 : at] in (b"", b"\n") and text[end : end + 1] in (b"", b"\n", b"\r"):
                     yield at
                 at = text.find(first, end)
-
-    def result(self) -> WorkAfterError:
-        reached = self._work[0] if len(self._work) == _LAST else -1
-        after = {line: reached - at for line, at in self._places.items() if reached > at}
-        return WorkAfterError(
-            work_after=after,
-            begins=tuple(sorted(set(self._begins))),
-            inits=(self._inits[0], self._inits[1]),
-        )
 
 
 def _first_lines(text: bytes) -> Iterator[tuple[bytes, int]]:
@@ -259,8 +240,8 @@ class StepReader:
 
     literals = (b"iteration ", b"iteration: ", b"[step=")
 
-    def __init__(self) -> None:
-        self.endings: list[Ending] = []
+    def __init__(self, file: int = 0) -> None:
+        self._file, self.endings = file, list[Ending]()
         self._done = False
 
     def read_block(self, block: Block, number: int) -> None:
@@ -283,7 +264,7 @@ class StepReader:
                 counted = start
                 shown = Line(text[start:stop]).text[:LONGEST]
                 kind: EndingKind = "work" if last else "restart"
-                self.endings.append(Ending(kind=kind, line=number, text=shown))
+                self.endings.append(Ending(kind, number, shown, self._file))
             self._done = last
 
 
@@ -296,8 +277,8 @@ class EpochReader:
 
     literals = (b"poch ", b"poch: ", b"poch:")
 
-    def __init__(self) -> None:
-        self.endings: list[Ending] = []
+    def __init__(self, file: int = 0) -> None:
+        self._file, self.endings = file, list[Ending]()
         self._before = (0, 0)
         self._done = False
 
@@ -323,7 +304,7 @@ class EpochReader:
         start = 1 + max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at))
         line = number + text.count(b"\n", 0, start)
         shown = Line(text[start : match.end()]).text[:LONGEST]
-        self.endings.append(Ending(kind=kind, line=line, text=shown))
+        self.endings.append(Ending(kind, line, shown, self._file))
 
 
 def _is_last(match: re.Match[bytes]) -> bool:

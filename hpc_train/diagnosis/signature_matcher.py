@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
 
 from msgspec.structs import replace
 
-from hpc_train.diagnosis.signatures import Catalogue, Sighting, Signature, catalogue
+from hpc_train.diagnosis.signatures import Sighting, Signature, catalogue
 from hpc_train.diagnosis.tracebacks import (
     INSIDE,
     LITERALS as BOX,
@@ -23,21 +22,11 @@ from hpc_train.logs.formats.base import Hit
 from hpc_train.logs.formats.nccl_benchmarks import NcclTests
 from hpc_train.logs.line import Line
 
-EXCEPTION = "python_exception"
-RANK_FAILED = "torchrun_child_failed_rank"
-LAST_ERROR = "nccl_last_error"
-APART = "nccl_tests_ranks_apart"
-
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
 _KEPT = 200
 _TEXT = 500
 # A shell that traces its commands (`set -x`) prints the commands, not their results.
 _TRACED = b"+"
-
-
-@lru_cache(maxsize=4)
-def _literals(known: Catalogue) -> tuple[bytes, ...]:
-    return tuple(sorted({*BOX, *_IGNORED, *known.literals}))
 
 
 class SymptomReader:
@@ -46,11 +35,9 @@ class SymptomReader:
     The first 200 sightings of each signature are returned; `counts` has the total numbers.
     """
 
-    def __init__(self, source: str, known: Catalogue | None = None) -> None:
-        """Start a log; `known` is the catalogue, by default that of this machine."""
-        self.source = source
-        self._known = known or catalogue()
-        self.literals = _literals(self._known)
+    def __init__(self, source: str) -> None:
+        self.source, self._known = source, catalogue()
+        self.literals = tuple(sorted({*BOX, *_IGNORED, *self._known.literals}))
         self.counts: Counter[str] = Counter()
         self._clock = Clock()
         self._tracebacks = Tracebacks()
@@ -83,7 +70,7 @@ class SymptomReader:
             if entry.time:
                 self._clock.time(entry.time)
             return Sighting(
-                of=self._known.by_id[RANK_FAILED],
+                of=self._known.by_id["torchrun_child_failed_rank"],
                 source=self.source,
                 line=entry.line,
                 text=entry.text[:_TEXT],
@@ -101,11 +88,11 @@ class SymptomReader:
         if b"Rank " in line.raw or b"algbw" in line.raw:
             hits = self._tests.read(line)
             if any(isinstance(hit, Hit) and hit.variant == "apart" for hit in hits):
-                return self._forced(APART, line)
+                return self._forced("nccl_tests_ranks_apart", line)
         speaker = speaker_of(line)
         if speaker in self._last_error:
             self._last_error.discard(speaker)
-            return self._match(line) or self._forced(LAST_ERROR, line)
+            return self._match(line) or self._forced("nccl_last_error", line)
         if line.text.endswith("Last error:"):
             self._last_error.add(speaker)
             return None
@@ -128,7 +115,7 @@ class SymptomReader:
         known = self._match(line)
         if known is None and raised.ignored:
             return None
-        sighting = known or self._forced(EXCEPTION, line)
+        sighting = known or self._forced("python_exception", line)
         if sighting is None:
             return None
         # An assertion without a message is described by its source line.

@@ -222,8 +222,8 @@ class Catalogue:
     """
 
     def __init__(self, signatures: Iterable[Signature]) -> None:
-        self.signatures = tuple(signatures)
-        self.by_id = {one.id: one for one in self.signatures}
+        self.by_id = {one.id: one for one in signatures}
+        self.signatures = tuple(self.by_id.values())
         # The others are made of several lines.
         self.single = tuple(one for one in self.signatures if one.found_by is None)
         self.literals = frozenset(
@@ -247,8 +247,25 @@ def catalogue() -> Catalogue:
 # The folders of a process stay the same; tests have several.
 @lru_cache(maxsize=4)
 def _of(folders: tuple[Path, ...]) -> Catalogue:
-    own = {one.id: one for one in _own(folders)}
-    return Catalogue((*own.values(), *(one for one in packaged() if one.id not in own)))
+    """Return the signatures of the folders, of one id those of the first one, and the package's."""
+    known = {one.id: one for one in packaged()}
+    found: dict[str, Signature] = {}
+    for folder in dict.fromkeys(folders):
+        here: dict[str, Signature] = {}
+        for path in sorted((folder / FOLDER).glob("*.yaml")):
+            for one in read_own(path):
+                place = f"{one.origin}: signatures.{one.id}"
+                if one.id in known and known[one.id].found_by:
+                    raise SignatureError(
+                        f"{place}: hpctrain makes this one of several lines; choose another id",
+                        "hpctrain diagnose --list names the ids",
+                    )
+                if one.id in here:
+                    other = here[one.id].origin
+                    raise SignatureError(f"{place}: the id stands at {other}, too; choose another")
+                here[one.id] = one
+        found |= {name: one for name, one in here.items() if name not in found}
+    return Catalogue((*found.values(), *(one for one in packaged() if one.id not in found)))
 
 
 @cache
@@ -258,28 +275,6 @@ def packaged() -> tuple[Signature, ...]:
     paths = [data_file(FOLDER, f"{name}.yaml") for name in names]
     # The package's tests have checked them.
     return tuple(one for path in paths for one in read_signatures(path, PACKAGED)[1])
-
-
-def _own(folders: Iterable[Path]) -> Iterator[Signature]:
-    """Yield those of a site or user; of one id, that of the first folder."""
-    composed = {one.id for one in packaged() if one.found_by is not None}
-    known: dict[str, Signature] = {}
-    for folder in dict.fromkeys(folders):
-        here: dict[str, Signature] = {}
-        for path in sorted((folder / FOLDER).glob("*.yaml")):
-            for one in read_own(path):
-                place = f"{one.origin}: signatures.{one.id}"
-                if one.id in composed:
-                    raise SignatureError(
-                        f"{place}: hpctrain makes this one of several lines; choose another id",
-                        "hpctrain diagnose --list names the ids",
-                    )
-                if one.id in here:
-                    other = here[one.id].origin
-                    raise SignatureError(f"{place}: the id stands at {other}, too; choose another")
-                here[one.id] = one
-        known = {**here, **known}
-        yield from (one for name, one in here.items() if known[name] is one)
 
 
 # Names that a title may contain although they are not groups of the pattern; see `explain`.
@@ -342,13 +337,14 @@ def check(signature: Signature, file: Sourced[SignatureFile]) -> None:
     Raises:
         SignatureError: with file:line.
     """
+    where = f"signatures.{signature.id}"
     if not _ID.fullmatch(signature.id):
-        place = file.near(f"signatures.{signature.id}")
         raise SignatureError(
-            f"{place}: the id {signature.id!r} must be 3 to 80 lower-case letters, digits and _"
+            f"{file.near(where)}: the id {signature.id!r} must be 3 to 80 lower-case letters, "
+            "digits and _"
         )
     for key, text, hint in _mistakes(signature):
-        path = f"signatures.{signature.id}.{key}"
+        path = f"{where}.{key}"
         raise SignatureError(f"{file.near(path)}: {path}: {text}", hint)
 
 
@@ -389,18 +385,15 @@ def _mistakes_in_literals(signature: Signature) -> Iterator[tuple[str, str, str]
             yield f"literals.{number}", "must stand on one line", ""
     lines = signature.example.splitlines()
     held = [line for line in lines if any(literal in line for literal in literals)]
-    if signature.found_by is None and not held:
-        yield "example", f"holds none of the literals {', '.join(map(repr, literals))}", ""
-    elif signature.found_by is None and not any(map(signature.search, held)):
-        yield "example", f"the pattern does not match {held[0]!r}", ""
+    if signature.found_by is None and not any(map(signature.search, held)):
+        none = f"holds none of the literals {', '.join(map(repr, literals))}"
+        yield "example", f"the pattern does not match {held[0]!r}" if held else none, ""
 
 
 # Sighting -> title, cause and advice, filled with the values of the line; exit codes.
 
-_NAMED = re.compile(r"\{(\w+)\}")
 _UNKNOWN = "?"
-_SIZE = r"[\d.]{1,16} (?:[KMGTPE]i?B|bytes|B)\b"
-_ONE = re.compile(_SIZE)
+_SIZE = re.compile(r"[\d.]{1,16} (?:[KMGTPE]i?B|bytes|B)\b")
 _UNITS = {"bytes": 1, "B": 1} | {
     f"{letter}{ending}": float(base**power)
     for power, letter in enumerate("KMGTPE", 1)
@@ -455,8 +448,14 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
         meaning = f"Slurm refused the job: {refusal.meaning}{about}"
         advice = refusal.advice or signature.advice
         explanation = Explanation(title=meaning, cause=groups["refused"], advice=advice)
-    if signature.process:
-        explanation = _how_it_ended(signature.process, groups) or explanation
+    by_signal = groups.get("killed") or groups.get("number")
+    code = f"-{by_signal}" if by_signal else groups.get("exitcode", "")
+    if signature.process and code:
+        known, other = _exit_codes()
+        end = known.get(code, other)
+        how, advice = (text.replace("{exit_code}", code) for text in (end.how, end.advice))
+        title = f"{signature.process} {how}"
+        explanation = Explanation(title=title, cause=end.cause, advice=advice)
     rank = groups.get("rank") if sighting.rank is None else sighting.rank
     groups["of_rank"] = "" if rank is None else f" of rank {rank}"
     if sighting.node:
@@ -468,7 +467,7 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
     groups["these_tasks"] = f"Task{'' if tasks.isdecimal() else 's'} {tasks}"
 
     def fill(text: str) -> str:
-        filled = _NAMED.sub(lambda name: groups.get(name[1], _UNKNOWN).rstrip(), text)
+        filled = _NAME.sub(lambda name: groups.get(name[1], _UNKNOWN).rstrip(), text)
         return filled.replace("  ", " ")
 
     return Explanation(
@@ -476,18 +475,6 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
         cause=fill(explanation.cause),
         advice=fill(explanation.advice),
     )
-
-
-def _how_it_ended(process: str, groups: Mapping[str, str]) -> Explanation | None:
-    """Return the explanation of the exit code that a launcher reports."""
-    by_signal = groups.get("killed") or groups.get("number")
-    code = f"-{by_signal}" if by_signal else groups.get("exitcode")
-    if not code:
-        return None
-    known, other = _exit_codes()
-    end = known.get(code, other)
-    how, advice = (text.replace("{exit_code}", code) for text in (end.how, end.advice))
-    return Explanation(title=f"{process} {how}", cause=end.cause, advice=advice)
 
 
 def size(text: str) -> float:
@@ -501,7 +488,7 @@ def size(text: str) -> float:
 
 def _others(groups: Mapping[str, str], own: float, taken: float) -> float:
     """Return how many of the `taken` bytes other processes hold; this one holds at least `own`."""
-    sizes = [size(text) for text in _ONE.findall(groups.get("others", ""))]
+    sizes = [size(text) for text in _SIZE.findall(groups.get("others", ""))]
     # In a container, PyTorch cannot determine which of the processes is its own.
     if "used" not in groups and sum(sizes) + own > _ROUNDING * taken:
         sizes.sort()

@@ -46,7 +46,7 @@ class Wait(NamedTuple):
     """A rank waited in a collective until its timeout; `sizes` are the elements in and out."""
 
     rank: int | None
-    source: str
+    file: int
     line: int
     number: int | None
     op: str
@@ -61,7 +61,7 @@ class Progress(NamedTuple):
     """
 
     rank: int | None
-    source: str
+    file: int
     line: int
     group: str
     enqueued: int
@@ -75,12 +75,12 @@ class CollectiveReader:
     literals = (b"Watchdog caught collective operation timeout", b"ast enqueued ")
     wants_next = False
 
-    def __init__(self, source: str = "") -> None:
-        self._source = source
+    def __init__(self, file: int = 0) -> None:
+        self._file = file
 
     def read(self, line: Line) -> Iterator[Wait | Progress]:
         """Yield the timeout or the progress that a line reports."""
-        text, place = line.text, (self._source, line.number)
+        text, place = line.text, (self._file, line.number)
         if wait := _WAIT.search(text):
             number, op, numel = wait["seq"], wait["op"], wait["numel_in"]
             ran, sizes = _RAN.search(text, wait.end()), f"{numel} in, {wait['numel_out']} out"
@@ -386,7 +386,7 @@ def explain_dumps(
     # What the ranks of the group would have printed of it, as the watchdog writes it: ALLREDUCE.
     waits, progress, words = list[Wait](), list[Progress](), list[Evidence]()
     for one in dumps:
-        own, place = [op for op in one.operations if op.group == group], (one.rank, one.source, 0)
+        own, place = [op for op in one.operations if op.group == group], (one.rank, 0, 0)
         here = next((op for op in own if op.number == number), None)
         if here is not None:
             op = here.name.replace("_", "").upper()

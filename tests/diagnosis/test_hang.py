@@ -34,7 +34,7 @@ def status(rank: int, enqueued: int, completed: int, stuck: int = 500, group: st
 
 
 def read(*lines: str) -> tuple[list[Wait], list[Progress]]:
-    reader = CollectiveReader("a.log")
+    reader = CollectiveReader()
     found = [
         said
         for number, text in enumerate(lines, 1)
@@ -68,12 +68,12 @@ def test_lines_are_read_wholly() -> None:
             op="BROADCAST",
             sizes="80 in, 80 out",
             ran_s=600.051,
-            source="a.log",
+            file=0,
             line=1,
         )
     ]
     assert progress == [
-        Progress(rank=2, group="0", enqueued=79, completed=77, stuck=78, source="a.log", line=2)
+        Progress(rank=2, group="0", enqueued=79, completed=77, stuck=78, file=0, line=2)
     ]
 
 

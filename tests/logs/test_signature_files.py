@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from hpc_train.base import decode
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import SignatureError
-from hpc_train.diagnosis import signature_matcher, signatures as catalogues
+from hpc_train.diagnosis import signatures as catalogues
 from hpc_train.diagnosis.signatures import (
     PACKAGED,
     catalogue,
@@ -21,7 +20,6 @@ from hpc_train.diagnosis.signatures import (
     read_own,
     read_signatures,
 )
-from hpc_train.logs.line_dispatch import dispatch
 from tests.cases import cases
 from tests.logs.sighted import ids, sighted
 
@@ -77,16 +75,6 @@ def test_each_file_of_the_package_is_tried() -> None:
     assert len(packaged()) == len(read) > 200
 
 
-def test_those_of_several_lines_are_those_that_the_reader_makes() -> None:
-    made = {
-        signature_matcher.EXCEPTION,
-        signature_matcher.RANK_FAILED,
-        signature_matcher.LAST_ERROR,
-        signature_matcher.APART,
-    }
-    assert {one.id for one in packaged() if one.found_by} == made
-
-
 def test_the_recipe_for_the_package_is_a_file_and_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,10 +91,7 @@ def test_the_recipe_for_the_package_is_a_file_and_a_line(
     finally:
         packaged.cache_clear()
     assert known.signatures[-1].id == "our_quota_daemon"
-    reader = signature_matcher.SymptomReader("log", known)
-    log = io.BytesIO(b"quotad: project proj0042 is frozen\n")
-    (line,) = [line for line, _ in dispatch(log, [reader])]
-    assert [one.signature for one in reader.read(line)] == ["our_quota_daemon"]
+    assert known.literals >= {b"quotad: project "}
 
 
 def test_a_signature_of_a_site_is_seen_and_says_where_it_is_from(site: Path) -> None:
