@@ -108,12 +108,19 @@ def packs_in(logs: Sequence[Log], wanted: Wanted, census: ParseStats) -> Iterato
         for pack in read_run(tuple(own), wanted, census):
             again = _again(pack, once)
             empty = empty and len(again) == len(pack)
-            yield from possible([pack.without(again) if again else pack], census)
+            sound = possible(pack.without(again) if again else pack, census)
+            if len(sound):
+                yield sound
     if empty and logs and len(census.failed) >= len(logs):
         more = f"; {len(logs) - 1} more cannot be read either" if len(logs) > 1 else ""
         raise LogParseError(next(iter(census.failed.values())) + more)
     for log in logs:
-        _warn(log, census)
+        if log.source in census.failed:
+            _log.warning("%s", census.failed[log.source])
+        if number := census.damaged.get(log.source):
+            are = "line is" if number == 1 else "lines are"
+            where = log.source if log.source.endswith(log.run) else f"{log.run}: {log.source}"
+            _log.warning("%s: %d %s cut, written over or without a number", where, number, are)
 
 
 def _again(pack: Pack, once: set[tuple[str, str, str, str, float]]) -> set[int]:
@@ -130,15 +137,6 @@ def _again(pack: Pack, once: set[tuple[str, str, str, str, float]]) -> set[int]:
             again.add(place)
         once.add(full)
     return again
-
-
-def _warn(log: Log, census: ParseStats) -> None:
-    if log.source in census.failed:
-        _log.warning("%s", census.failed[log.source])
-    if number := census.damaged.get(log.source):
-        are = "line is" if number == 1 else "lines are"
-        where = log.source if log.source.endswith(log.run) else f"{log.run}: {log.source}"
-        _log.warning("%s: %d %s cut, written over or without a number", where, number, are)
 
 
 # Records -> those with possible values; the others are refused and counted.
@@ -162,25 +160,21 @@ _AMOUNTS = frozenset({"memory", "power", "energy"})
 _LEAST, _MOST = 5e-324, sys.float_info.max
 
 
-def possible(packs: Iterable[Pack], census: ParseStats) -> Iterator[Pack]:
-    """Yield the records whose value is possible, in their order; `census` counts the others."""
-    for pack in packs:
-        limits = [_limits(kind.metric, kind.unit) for kind in pack.kinds]
-        bounds = [(low, high) for low, high, _ in limits]
-        cells = enumerate(zip(pack.kind, pack.value, strict=True))
-        wrong = [
-            place
-            for place, (kind, value) in cells
-            if not bounds[kind][0] <= value <= bounds[kind][1] and limits[kind][2]
-        ]
-        for place in wrong:
-            kind, value = pack.kinds[pack.kind[place]], f"{pack.value[place]:g}"
-            name = f"{kind.run}: {kind.metric} {limits[pack.kind[place]][2]}"
-            seen = LineSample(kind.source, pack.line[place], value, 0)
-            census.refused.setdefault(name, seen).lines += 1
-        sound = pack.without(set(wrong)) if wrong else pack
-        if len(sound):
-            yield sound
+def possible(pack: Pack, census: ParseStats) -> Pack:
+    """Return the records whose value is possible; `census` counts the others."""
+    limits = [_limits(kind.metric, kind.unit) for kind in pack.kinds]
+    cells = enumerate(zip(pack.kind, pack.value, strict=True))
+    wrong = {
+        place
+        for place, (kind, value) in cells
+        if not limits[kind][0] <= value <= limits[kind][1] and limits[kind][2]
+    }
+    for place in sorted(wrong):
+        kind, value = pack.kinds[pack.kind[place]], f"{pack.value[place]:g}"
+        name = f"{kind.run}: {kind.metric} {limits[pack.kind[place]][2]}"
+        seen = LineSample(kind.source, pack.line[place], value, 0)
+        census.refused.setdefault(name, seen).lines += 1
+    return pack.without(wrong) if wrong else pack
 
 
 @lru_cache(maxsize=1024)
@@ -209,7 +203,7 @@ def is_apart(record: Record) -> bool:
 
 
 def apart_warnings(records: Iterable[Record]) -> tuple[str, ...]:
-    """Return a warning that names the first run and its place, if there is one."""
+    """Return a warning that names the first run whose processes were not connected, if any."""
     first: dict[str, Record] = {}
     for record in records:
         if is_apart(record):

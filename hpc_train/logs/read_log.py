@@ -43,19 +43,14 @@ class Packer:
         self._begin()
 
     def _begin(self) -> None:
-        self._kinds: list[Record] = []
-        self._numbers: dict[Any, int] = {}
+        self._kinds: dict[Any, int] = {}
+        self._records: list[Record] = []
         self._once: dict[int, str] = {}
         self._columns: _Columns = ([], [], [], [], [])
 
     def __len__(self) -> int:
         """Return the number of records that are not yet in a pack."""
         return len(self._columns[0])
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there are enough records for a pack."""
-        return len(self._columns[0]) >= LOT
 
     def add(self, parser: str, line: Line, hits: Sequence[Hit]) -> None:
         """Add the measurements that a parser has found in a line."""
@@ -72,7 +67,7 @@ class Packer:
 
     def taken(self) -> Pack:
         """Return the records that were added since the last call."""
-        pack = Pack(self._kinds, *self._columns, self._once)
+        pack = Pack(self._records, *self._columns, self._once)
         self._begin()
         return pack
 
@@ -83,9 +78,9 @@ class Packer:
             parser, node, hit.metric, hit.variant, hit.scope, hit.unit, hit.steps, hit.message_size,
         )
         # fmt: on
-        number = self._numbers.get(common)
+        number = self._kinds.get(common)
         if number is None:
-            number = self._numbers[common] = len(self._kinds)
+            number = self._kinds[common] = len(self._records)
             kind = Record(
                 run=self._run,
                 source=self._source,
@@ -100,7 +95,7 @@ class Packer:
                 message_size=hit.message_size,
                 variant=hit.variant,
             )
-            self._kinds.append(kind)
+            self._records.append(kind)
         return number
 
 
@@ -308,7 +303,7 @@ def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark
                 lines = ((line.peel(site), asked) for line, asked in lines)
             for name, line, hits in hits_in(lines, parsers, log.source, census):
                 packer.add(name, line, hits)
-                if packer.is_full or live:
+                if live or len(packer) >= LOT:
                     yield packer.taken()
             _note_slow(parsers, site, log.source, census)
         if census.lines == before and (kind := unreadable_kind(log.path)):

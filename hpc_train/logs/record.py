@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import compress, groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -26,8 +26,6 @@ Scope = Literal[StatedScope, "unknown"]
 # Records of a pack: large enough for compression and for the comparison of neighbouring values, and
 # small enough that records are yielded while a log is read.
 LOT = 2048
-# Kind, line, value, step, rank.
-_Row = tuple[int, int, float, int | None, int | None]
 _OWN = frozenset({"line", "value", "step", "rank"})
 _file = attrgetter("run", "source")
 
@@ -79,33 +77,21 @@ class Pack(msgspec.Struct, array_like=True):
         """Return the number of records."""
         return len(self.kind)
 
-    @property
-    def rows(self) -> Iterator[_Row]:
-        """Iterate over the records as kind, line, value, step and rank."""
-        return zip(self.kind, self.line, self.value, self.step, self.rank, strict=True)
-
     def records(self) -> Iterator[Record]:
         """Yield the records."""
         replace, kinds = msgspec.structs.replace, self.kinds
-        for kind, line, value, step, rank in self.rows:
+        rows = zip(self.kind, self.line, self.value, self.step, self.rank, strict=True)
+        for kind, line, value, step, rank in rows:
             yield replace(kinds[kind], line=line, value=value, step=step, rank=rank)
 
     def without(self, places: Container[int]) -> Pack:
         """Return the pack without the records at these positions."""
-        kept = [place not in places for place in range(len(self))]
-        keys: dict[int, str] = {}
-        if self.once:
-            new = {old: new for new, old in enumerate(compress(range(len(self)), kept))}
-            keys = {new[old]: key for old, key in self.once.items() if old in new}
-        return Pack(
-            self.kinds,
-            list(compress(self.kind, kept)),
-            list(compress(self.line, kept)),
-            list(compress(self.value, kept)),
-            list(compress(self.step, kept)),
-            list(compress(self.rank, kept)),
-            keys,
-        )
+        kept = [place for place in range(len(self)) if place not in places]
+        new = {old: new for new, old in enumerate(kept)} if self.once else {}
+        keys = {new[old]: key for old, key in self.once.items() if old in new}
+        columns = (self.kind, self.line, self.value, self.step, self.rank)
+        kept_of = ([column[place] for place in kept] for column in columns)
+        return Pack(self.kinds, *kept_of, keys)  # type: ignore[call-arg, arg-type]
 
 
 _common = attrgetter(*(name for name in Record.__struct_fields__ if name not in _OWN))
@@ -114,24 +100,19 @@ _common = attrgetter(*(name for name in Record.__struct_fields__ if name not in 
 def packs_of(records: Iterable[Record]) -> Iterator[Pack]:
     """Yield records as packs, each of one file."""
     for _, of_file in groupby(records, _file):
-        numbers: dict[Any, int] = {}
-        kinds: list[Record] = []
-        rows: list[_Row] = []
-        for record in of_file:
-            kind = numbers.setdefault(_common(record), len(numbers))
-            if kind == len(kinds):
-                kinds.append(record)
-            rows.append((kind, record.line, record.value, record.step, record.rank))
-            if len(rows) == LOT:
-                yield _pack(kinds, rows)
-                numbers, kinds, rows = {}, [], []
-        if rows:
-            yield _pack(kinds, rows)
-
-
-def _pack(kinds: list[Record], rows: Sequence[_Row]) -> Pack:
-    kind, line, value, step, rank = zip(*rows, strict=True) if rows else ((),) * 5
-    return Pack(kinds, kind, line, value, step, rank, {})
+        while lot := list(islice(of_file, LOT)):
+            numbers: dict[Any, int] = {}
+            kind = [numbers.setdefault(_common(one), len(numbers)) for one in lot]
+            first = {number: one for number, one in zip(reversed(kind), reversed(lot), strict=True)}
+            yield Pack(
+                [first[number] for number in range(len(numbers))],
+                kind,
+                [one.line for one in lot],
+                [one.value for one in lot],
+                [one.step for one in lot],
+                [one.rank for one in lot],
+                {},
+            )
 
 
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "cpus_per_task", "gpus", "ranks")

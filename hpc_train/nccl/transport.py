@@ -40,7 +40,6 @@ _NAMES: dict[Fabric, tuple[str, ...]] = {
     "gcp-gib": ("gib", "ib"),
 }
 _TCP = ("tcp", "sockets", "udp")
-TransportRule = Callable[[Transport, Network], Iterator[TransportFinding]]
 
 
 def verdict(facts: Transport, promised: Network | None = None) -> Transport:
@@ -51,7 +50,7 @@ def verdict(facts: Transport, promised: Network | None = None) -> Transport:
     """
     network = promised or Network()
     findings = [finding for rule in _RULES for finding in rule(facts, network)]
-    return msgspec.structs.replace(facts, verdict=word_of(facts), findings=tuple(findings))
+    return msgspec.structs.replace(facts, verdict=_word_of(facts), findings=tuple(findings))
 
 
 def _found(
@@ -207,18 +206,14 @@ def _through_host(facts: Transport, _promised: Network) -> Iterator[TransportFin
     )
 
 
-_RULES: tuple[TransportRule, ...] = (
-    _sockets, _plugins, _gpudirect, _networks, _through_host
-)  # fmt: skip
+_RULES = (_sockets, _plugins, _gpudirect, _networks, _through_host)
 
 
-SOCKET = "NET/Socket"
-GDR = "/GDRDMA"
-MIXED = "mixed"
+SOCKET, GDR = "NET/Socket", "/GDRDMA"
 _PROVIDERS = {"efa": "EFA", "cxi": "Slingshot", "tcp": "OFI tcp", "sockets": "OFI tcp"}
 
 
-def word_of(facts: Transport) -> str:
+def _word_of(facts: Transport) -> str:
     """Return `IB+GDR`, `IB, no GDR`, `RoCE+GDR`, `EFA+GDR`, `sockets`, `NVLink`, `P2P`, `SHM` …
 
     Between nodes, the label is that of the network alone. `P2P` is GPU to GPU over an unknown link.
@@ -229,11 +224,13 @@ def word_of(facts: Transport) -> str:
         networks = [kind for kind in facts.between_nodes if kind.startswith("NET/")]
         return _only(_network_word(kind, facts) for kind in networks or facts.between_nodes)
     inside = {kind for kind, number in facts.channels.items() if number}
-    if facts.nodes == 1 or (inside and not facts.using_network):
-        return _inside(inside, facts)
-    if facts.nodes and facts.nodes > 1:
+    if (facts.nodes or 1) > 1 and (facts.using_network or not inside):
         return _only(_network_word(f"NET/{name}", facts) for name in facts.using_network)
-    return _inside(inside, facts)
+    if any(kind.startswith("P2P/") for kind in inside):
+        link = "xGMI" if facts.rccl else "NVLink"
+        way = link if facts.nvlink else "P2P"
+        return f"{way}+SHM" if "SHM" in inside else way
+    return "SHM" if inside == {"SHM"} else _only(_network_word(kind, facts) for kind in inside)
 
 
 def network_names(facts: Transport) -> Mapping[str, int]:
@@ -249,7 +246,7 @@ def network_names(facts: Transport) -> Mapping[str, int]:
 
 def _only(words: Iterable[str]) -> str:
     different = list(dict.fromkeys(words))
-    return different[0] if len(different) == 1 else MIXED if different else ""
+    return different[0] if len(different) == 1 else "mixed" if different else ""
 
 
 def _network_word(kind: str, facts: Transport) -> str:
@@ -271,16 +268,6 @@ def fabric_of(name: str, facts: Transport) -> str:
         provider = facts.provider.partition(";")[0].partition("-")[0]
         return _PROVIDERS.get(provider, "OFI")
     return name
-
-
-def _inside(kinds: set[str], facts: Transport) -> str:
-    if not kinds:
-        return ""
-    if any(kind.startswith("P2P/") for kind in kinds):
-        link = "xGMI" if facts.rccl else "NVLink"
-        way = link if facts.nvlink else "P2P"
-        return f"{way}+SHM" if "SHM" in kinds else way
-    return "SHM" if kinds == {"SHM"} else _only(_network_word(kind, facts) for kind in kinds)
 
 
 # Logs of a run -> the counts of NCCL's lines -> Transport.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,8 @@ def series(
 
 
 def sound(records: Iterable[Record], census: ParseStats | None = None) -> list[Record]:
-    packs = possible(packs_of(records), ParseStats() if census is None else census)
-    return [record for pack in packs for record in pack.records()]
+    stats = ParseStats() if census is None else census
+    return [one for pack in packs_of(records) for one in possible(pack, stats).records()]
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "mfu"])
@@ -86,19 +85,6 @@ def test_what_is_possible_is_kept() -> None:
     census = ParseStats()
     assert sound(records, census) == records
     assert not census.refused
-
-
-def test_an_impossible_rate_is_refused_for_what_it_is() -> None:
-    census = ParseStats()
-    sound(series([1.0, 1.0, 1.0, 1.0, float("inf")]), census)
-    assert [text.split(":")[1] for text in census.refusals()] == [
-        " samples_per_second is not above 0 and finite"
-    ]
-
-
-def test_a_reader_may_stop_early() -> None:
-    endless = (one("loss", 1.0, line=line) for line in iter(int, 1))
-    assert len(list(islice(possible(packs_of(endless), ParseStats()), 10))) == 10
 
 
 def test_pattern_of_ones_own_is_checked(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, cast
 
 from msgspec import Meta, field
 
@@ -122,18 +122,8 @@ class FormatFile(Value, frozen=True, kw_only=True):
     formats: dict[str, FormatEntry]
 
 
-class _Fact(NamedTuple):
-    """What a text states: that of a group, or of a key."""
-
-    group: int
-    metric: str
-    scope: Scope
-    unit: str
-    scale: float
-    at: str
-    mean: str
-    variant: str
-    once: str
+# What a text states, that of a group or of a key, and its metric.
+_Fact = tuple[int, Measure, str]
 
 
 class Shape:
@@ -156,10 +146,7 @@ class Shape:
             if one.nonzero or one.beside or one.unless
         }
         self.facts = {
-            name: _Fact(
-                *(here.get(name, 0) - 1, one.metric or name, one.scope, one.unit, one.scale),
-                *(one.at, one.mean, one.variant, one.once),
-            )
+            name: (here.get(name, 0) - 1, one, one.metric or name)
             for name, one in entry.values.items()
         }
 
@@ -187,7 +174,7 @@ class Shape:
                     return []
             for group, under in self.parts:
                 texts[group - 1] = _part(texts[group - 1], texts[under - 1])
-            return [(fact, text) for fact in facts.values() if (text := texts[fact.group])]
+            return [(fact, text) for fact in facts.values() if (text := texts[fact[0]])]
         pairs, rules = {match["key"]: match["value"]} if each is None else dict(found), self.rules
         if not rules:
             return [(facts[key], pairs[key]) for key in pairs if key in facts]
@@ -271,17 +258,18 @@ class FormatParser:
         if entry.needs and all(fact is not shape.facts[entry.needs] for fact, _ in stated):
             return [Unreadable()]
         hits: list[Hit | Unreadable] = []
-        for (_, metric, scope, own, scale, at, mean, variant, once), text in stated:
+        for (_, one, metric), text in stated:
             value, of = seconds(text) if ":" in text else number(text), 1
-            if mean:
-                of = steps if mean == "since_last" else max(1, step or 0)
-            if value is None or (
-                scale * unit != 1.0 and not isfinite(value := scaled(value, scale * unit))
-            ):
+            if one.mean:
+                of = steps if one.mean == "since_last" else max(1, step or 0)
+            scale = one.scale * unit
+            if value is None or (scale != 1.0 and not isfinite(value := scaled(value, scale))):
                 continue
-            size = self._size if self._size is not None and metric in _SIZED else None
-            place = step if at == "step" else self._epochs.get(who) if at == "epoch" else None
-            hits.append(Hit(metric, value, scope, place, rank, own, of, size, variant, once))
+            size = self._size if metric in _SIZED else None
+            at = {"step": step, "epoch": self._epochs.get(who)}.get(one.at)
+            hits.append(
+                Hit(metric, value, one.scope, at, rank, one.unit, of, size, one.variant, one.once)
+            )
         if shape.cut and shape.cut.search(match.string, match.end(), end):
             hits.append(Unreadable())
         return hits
@@ -358,11 +346,12 @@ def compiled(
         where = f"lines.{at}"
         shape = Shape(line, partial(regex, key=f"{where}.pattern"))
         for value, fact in shape.facts.items():
-            if fact.group < 0 and not shape.keyed:
+            group, one, metric = fact
+            if group < 0 and not shape.keyed:
                 raise wrong(f"{where}.values.{value}", "the pattern has no such group")
-            if fact.metric not in UNITS and not fact.unit:
-                near = nearest(fact.metric, UNITS)
-                raise wrong(f"{where}.values.{value}", f"no metric {fact.metric!r}{near}")
+            if metric not in UNITS and not one.unit:
+                near = nearest(metric, UNITS)
+                raise wrong(f"{where}.values.{value}", f"no metric {metric!r}{near}")
         shapes.append(shape)
     return tuple(shapes), regex(entry.damaged, "damaged") if entry.damaged else None
 

@@ -83,7 +83,9 @@ class _HfFormat(Coded):
             yield from self._accuracy(log, step)
 
     def _summary(self, log: Mapping[str, str]) -> Iterator[Hit]:
-        """Yield the values of the summary after the training, in a dictionary or a table."""
+        """Yield the values after the training or an evaluation, in a dictionary or a table."""
+        if "eval_accuracy" in log:
+            yield from self._accuracy(log)
         runtime = seconds(log["train_runtime"]) if "train_runtime" in log else None
         if runtime is not None:
             yield Hit("time_to_train", runtime, "global", once="summary")
@@ -95,11 +97,6 @@ class _HfFormat(Coded):
         value = number(log["eval_accuracy"])
         if value is not None:
             yield Hit("accuracy", value, "global", step, once=f"{step} {log.get('epoch')} {value}")
-
-    def _row(self, key: str, text: str) -> Iterator[Hit]:
-        """Yield the value of one key of the summary or of an evaluation."""
-        log = {key: text}
-        return self._accuracy(log) if "eval_accuracy" in log else self._summary(log)
 
 
 def _step_of(log: Mapping[str, str]) -> int | None:
@@ -176,7 +173,7 @@ class HfTrainer(_HfFormat):
 
     def _line(self, text: str) -> Iterator[Hit]:
         if row := _TABLE.search(text):
-            yield from self._row(row[1], row[2].strip())
+            yield from self._summary({row[1]: row[2].strip()})
             return
         banner = _BANNER.search(text)
         value = number(banner[2]) if banner and self._is_training else None
@@ -277,7 +274,7 @@ class HfState(_HfFormat):
             start = text.find(_HISTORY)
             if start < 0:
                 if result := _RESULT.match(text):
-                    yield from self._row(result[1], result[2])
+                    yield from self._summary({result[1]: result[2]})
                 return
             self.wants_next, self._open, self._step = True, "", 0
             text = text[start + len(_HISTORY) :]

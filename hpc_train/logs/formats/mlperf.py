@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from hpc_train.logs.formats.base import Coded, Hit, Unreadable
 from hpc_train.logs.formats.number import finite, scan_object, whole
@@ -173,18 +170,6 @@ _START = re.compile(r":::MLLOG +(?=\{)")
 _BROKEN = 64
 
 
-class _Object(msgspec.Struct, gc=False):
-    key: str
-    time_ms: Any
-    value: Any = None
-    metadata: Any = None
-
-
-# Three times as fast as `json`, which is used where this one fails: text after the object,
-# NaN, a key that is missing.
-_decode = msgspec.json.Decoder(_Object).decode
-
-
 class Event(NamedTuple):
     """What happened, and when [ms since 1970]."""
 
@@ -209,19 +194,14 @@ def events_in(text: str) -> Iterator[Event | Unreadable]:
 
 def _event(text: str, start: int) -> tuple[Event | None, int]:
     """Return an event and where it ends; None if it is damaged."""
-    with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        sole = _decode(text[start:])
-        if (time_ms := finite(sole.time_ms)) is not None:
-            return Event(sole.key, time_ms, sole.value, _mapping(sole.metadata)), len(text)
     body, end = scan_object(text, start) or ({}, start)
     key, time_ms = body.get("key"), finite(body.get("time_ms"))
     if not isinstance(key, str) or time_ms is None:
         return None, end
-    return Event(key, time_ms, body.get("value"), _mapping(body.get("metadata"))), end
-
-
-def _mapping(raw: object) -> dict[str, object]:
-    return raw if isinstance(raw, dict) else {}
+    metadata = body.get("metadata")
+    return Event(
+        key, time_ms, body.get("value"), metadata if isinstance(metadata, dict) else {}
+    ), end
 
 
 def gpus_of_system(text: str) -> int | None:

@@ -245,13 +245,10 @@ class SizeTable(TableParser):
                 self.begin()
                 self._names, self._size = names, -1
         elif self._names and (text[:1].isdigit() or text[:1] == self._layout.separator):
-            yield from self._row([cell.strip() for cell in self._cells(text)])
+            cells = text.strip("|").split(self._layout.separator)
+            yield from self._row([cell.strip() for cell in cells])
         else:
             self.other()
-
-    def _cells(self, text: str) -> list[str]:
-        separator = self._layout.separator
-        return text.strip("|").split(separator) if separator else text.split()
 
     def _titled(self, stated: dict[str, str | None]) -> Iterator[Hit]:
         if stated.get("ranks"):
