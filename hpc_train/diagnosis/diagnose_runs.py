@@ -288,40 +288,32 @@ def _cause(run: Run, until: float) -> Cause | None:
         return kept
     if size > _LARGEST or time.monotonic() > until:
         return None
-    try:
-        found = _cause_in(run, diagnosis_of(run), stamp)
-    except LogParseError:
-        found = Cause(stamp=stamp)
+    found = Cause(stamp=stamp)
+    with suppress(LogParseError):
+        diagnosis = diagnosis_of(run)
+        root, first = diagnosis.root, diagnosis.first_failure
+        rank = first.rank if first is not None else None
+        if rank is None and root is not None and root.evidence:
+            rank = root.evidence[0].rank
+        text = " ".join(plain(_first_line(run, diagnosis)).split())
+        text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        found = Cause(stamp=stamp, text=text, rank=rank)
     write_cache(run.folder.path / FILE, to_json(found))
     return found
 
 
-def _cause_in(run: Run, diagnosis: Diagnosis, stamp: str) -> Cause:
-    root, first = diagnosis.root, diagnosis.first_failure
-    rank = first.rank if first is not None else None
-    if rank is None and root is not None and root.evidence:
-        rank = root.evidence[0].rank
-    # The last line of ranks that saved and asked for another start is no cause.
-    failure = run.status.failure if run.status is not None else None
-    again = failure is not None and failure.exit_code == RESUBMIT
-    return Cause(stamp=stamp, text=_first_line(diagnosis, asked_again=again), rank=rank)
-
-
-def _first_line(diagnosis: Diagnosis, *, asked_again: bool) -> str:
+def _first_line(run: Run, diagnosis: Diagnosis) -> str:
     """Return the root cause or, if it is unknown, the last line of the rank that failed first."""
     root = diagnosis.root
     if root is not None and root.id not in _EXIT_CODE_ONLY:
         # Evidence of the scheduler or the job script is in the recorded problem already.
-        return _short(root.title) if root.evidence and root.evidence[0].line else ""
-    if asked_again:
+        return root.title if root.evidence and root.evidence[0].line else ""
+    # The last line of ranks that saved and asked for another start is no cause.
+    failure = run.status.failure if run.status is not None else None
+    if failure is not None and failure.exit_code == RESUBMIT:
         return ""
     last = next((one for one in reversed(diagnosis.last_lines) if one.text.strip()), None)
-    return _short(f"last line of {last.source}: {last.text.strip()}") if last else ""
-
-
-def _short(text: str) -> str:
-    line = " ".join(plain(text).split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return f"last line of {last.source}: {last.text.strip()}" if last else ""
 
 
 def _stamp(run: Run) -> tuple[str, int]:
