@@ -141,7 +141,14 @@ def diagnosis_lines(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
     if diagnosis.last_lines:
         words = diagnosis.last_lines
         yield from _section(f"Last lines of {words[0].source}", map(_quoted, words))
-    yield from _section("Attempts before", _earlier(diagnosis))
+    before = [
+        f"{_WORDS[one.outcome]}  from line {one.line}: {one.title or one.why}"
+        for one in diagnosis.earlier
+    ]
+    if before:
+        before.insert(0, f"the one above begins at line {diagnosis.line}")
+    lines = (line for text in before for line in _wrapped("  ", text))
+    yield from _section("Attempts before", lines)
     yield from _others(diagnosis, benign=benign)
 
 
@@ -164,8 +171,7 @@ def transport_lines(transport: Transport | None) -> Iterator[str]:
 def _where(root: LogFinding, first_failure: FirstFailure | None) -> str:
     first = root.evidence[0] if root.evidence else None
     parts = [_place(first)] if first else []
-    rank = first.rank if first else None
-    host = first.node if first else None
+    rank, host = (first.rank, first.node) if first else (None, None)
     if first_failure is not None and rank in (None, first_failure.rank):
         # torchrun may name a host `localhost` if it runs on one node.
         rank, host = first_failure.rank, first_failure.host or host
@@ -177,14 +183,6 @@ def _where(root: LogFinding, first_failure: FirstFailure | None) -> str:
         on = f" on {first_failure.host}" if first_failure.host else ""
         parts.append(f"rank {first_failure.rank}{on} ended first ({first_failure.said_by})")
     return ", ".join(parts) or "--"
-
-
-def _earlier(diagnosis: Diagnosis) -> Iterator[str]:
-    if diagnosis.earlier:
-        yield from _wrapped("  ", f"the one above begins at line {diagnosis.line}")
-    for one in diagnosis.earlier:
-        text = f"{_WORDS[one.outcome]}  from line {one.line}: {one.title or one.why}"
-        yield from _wrapped("  ", text)
 
 
 def _place(evidence: Evidence, near: str = "") -> str:

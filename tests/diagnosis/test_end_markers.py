@@ -83,10 +83,6 @@ def test_an_epoch_that_is_told_again_ends_nothing() -> None:
     assert kinds(ranks) == []
 
 
-def test_the_last_epoch_is_found_across_blocks() -> None:
-    assert kinds(SUMMARIES, 24) == ["part"]
-
-
 def test_the_first_step_of_a_line_counts() -> None:
     assert kinds("[step=1/9] iteration: 9 / 9\n") == []
     assert kinds("[step=1/9]\riteration: 9 / 9\n") == ["work"]

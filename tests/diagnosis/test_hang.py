@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_train.diagnosis.waits import CollectiveReader, Hang, Progress, Wait, explain_hang, listed
+from hpc_train.diagnosis.waits import CollectiveReader, Hang, Progress, Wait, explain_hang
 from hpc_train.logs.line import Line
 
 WAIT = (
@@ -57,24 +57,6 @@ def test_the_group_of_a_wait_is_the_one_that_is_stuck_in_it() -> None:
         status(1, 498, 498, stuck=498, group="5"), ranks=2,
     )  # fmt: skip
     assert hang.late == (1,)
-
-
-def test_lines_are_read_wholly() -> None:
-    waits, progress = read(wait(2, 78, "BROADCAST", 80), status(2, 79, 77, 78))
-    assert waits == [
-        Wait(
-            rank=2,
-            number=78,
-            op="BROADCAST",
-            sizes="80 in, 80 out",
-            ran_s=600.051,
-            file=0,
-            line=1,
-        )
-    ]
-    assert progress == [
-        Progress(rank=2, group="0", enqueued=79, completed=77, stuck=78, file=0, line=2)
-    ]
 
 
 def test_versions_of_the_lines() -> None:
@@ -182,16 +164,6 @@ def test_all_ranks_at_the_start_is_the_transport() -> None:
     hang = explain(wait(0, 1), wait(1, 1), status(0, 1, -1, 1), status(1, 1, -1, 1), ranks=2)
     assert "do not reach one another" in hang.title
     assert "transport" in hang.cause
-
-
-def test_no_timeout_is_no_hang() -> None:
-    assert explain_hang((), (), 4) is None
-
-
-def test_ranks_are_listed_shortly() -> None:
-    assert listed([4]) == "Rank 4"
-    assert listed([0, 1, 2, 5]) == "Ranks 0-2, 5"
-    assert listed(list(range(0, 60, 2))).endswith("22 and 18 more")
 
 
 def test_what_a_rank_enqueued_last_counts_in_whatever_order_it_is_told() -> None:

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from hpc_train.diagnosis.diagnosis import FirstFailure
 from hpc_train.diagnosis.root_cause import (
     CAUSE,
-    CONSEQUENCE,
     ECHO,
     ENDED,
     EXIT,
@@ -16,8 +15,6 @@ from hpc_train.diagnosis.root_cause import (
     cause_level,
     choose_root,
     first_of,
-    specific,
-    with_times,
 )
 from hpc_train.diagnosis.signatures import Sighting, catalogue
 
@@ -62,11 +59,6 @@ def test_a_moment_that_one_lacks_decides_nothing() -> None:
     assert root_of(seen(1, SECOND, line=5), seen(2, line=9)) == 1
 
 
-def test_of_agents_that_name_one_moment_the_first_counts() -> None:
-    reports = [seen(5, SECOND, root=True), seen(2, SECOND, root=True)]
-    assert [first_of(order).rank for order in (reports, reports[::-1]) if first_of(order)] == [5, 2]  # type: ignore[union-attr]
-
-
 def of(name: str, text: str = "", *, line: int = 1, **groups: str) -> Sighting:
     known, stated = catalogue().by_id[name], tuple(groups.items())
     return Sighting(of=known, source="a.log", line=line, text=text, groups=stated)
@@ -97,26 +89,6 @@ def of(name: str, text: str = "", *, line: int = 1, **groups: str) -> Sighting:
 )  # fmt: skip
 def test_the_distance_of_a_line_from_the_root_cause(one: Sighting, level: int) -> None:
     assert cause_level(one) == level
-
-
-def test_levels_are_in_the_order_from_a_cause_to_its_consequences() -> None:
-    levels = (CAUSE, ECHO, RAISED_AGAIN, EXIT, ENDED, CONSEQUENCE)
-    assert sorted(levels) == list(levels)
-
-
-def test_a_line_without_a_time_has_that_of_the_line_before_it_in_its_file() -> None:
-    later = f"{SECOND[:-1]}9"
-    lines = [seen(0), seen(0, SECOND), seen(0), seen(0, file=1), seen(0, later), seen(0)]
-    assert [one.when for one in with_times(lines)] == [None, SECOND, SECOND, None, later, later]
-
-
-def test_a_general_reading_of_a_line_gives_way_to_a_specific_one() -> None:
-    general, own = of("python_exception", "x"), of("cuda_oom", "x")
-    other = of("python_exception", "x", line=2)
-    assert specific([general, own, other]) == [own, other]
-    assert specific([general, other]) == [general, other]
-    elsewhere = replace(general, file=1)
-    assert specific([elsewhere, own]) == [elsewhere, own]
 
 
 @pytest.mark.parametrize(

@@ -94,14 +94,6 @@ def test_a_long_line_is_cut_and_nothing_on_the_cut_is_lost() -> None:
     assert b"".join(parts) == text
 
 
-def test_a_long_line_within_the_limit_is_in_one_block() -> None:
-    lines = [b"x" * 50 + b"\n"] * 9_000 + [b"y" * 900_000 + b"\n"] + [b"z" * 70 + b"\n"] * 9_000
-    parts = [bytes(block.data[: block.end]) for block in blocks(io.BytesIO(b"".join(lines)))]
-    assert b"".join(parts) == b"".join(lines)
-    assert all(part.endswith(b"\n") for part in parts)
-    assert len(parts) > 5
-
-
 def test_mark_says_where_the_last_whole_line_ends() -> None:
     mark = Mark()
     list(dispatch(io.BytesIO(b"one\n\ntwo"), (Two(),), None, mark))
@@ -150,14 +142,3 @@ def test_many_literals_on_one_long_line_take_little_time() -> None:
     found = list(dispatch(io.BytesIO(b"one two " * 500_000), (Two(), Table())))
     assert 0 < len(found) < 500
     assert time.process_time() - started < 20
-
-
-def test_blocks_reuse_their_buffer() -> None:
-    seen: set[int] = set()
-
-    def note(block: Block) -> None:
-        seen.add(id(block.data))
-
-    for block in blocks(io.BytesIO(b"line\n" * 1000), 64):
-        note(block)
-    assert len(seen) == 1

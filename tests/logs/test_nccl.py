@@ -87,11 +87,6 @@ def test_line_of_another_rank_within_a_line() -> None:
     assert found.nccl_version == ("2.7.8+cuda10.2",)
 
 
-def test_line_of_another_rank_after_a_channel() -> None:
-    found = seen(channel("via P2P/IPC").strip() + "h2:1:3 [1] NCCL INFO Using network IB\n")
-    assert (found.channels, found.using_network) == ({"P2P/IPC": 1}, {"IB": 1})
-
-
 def test_name_that_few_lines_begin_with_is_no_host() -> None:
     assert seen(channel("via P2P/IPC") * 5 + channel("via P2P/IPC", "cutnode7")).hosts == ("h1",)
 
@@ -185,19 +180,6 @@ def test_lines_that_are_alike_count_each() -> None:
     assert found.channels == {"NET/IB/GDRDMA": 3}
     assert found.first["network"] == "log:300002"
     assert found.first["NET/IB/GDRDMA"] == "log:300005"
-
-
-def test_few_lines_among_many_that_differ() -> None:
-    """Of the blocks after the first one, only the lines that hold a literal are taken."""
-    noise = "".join(f"step {number} of many\n" for number in range(100_000))
-    said = "h1:10:11 [0] NCCL INFO Using network IB\n"
-    sent = channel("[send] via NET/IB/0/GDRDMA")
-    version = "NCCL version 2.21.5+cuda12.4\n"
-    found = seen(version + noise + said + "step\n" + sent + said + noise + sent[:-1])
-    assert found.using_network == {"IB": 2}
-    assert found.channels == {"NET/IB/GDRDMA": 2}
-    assert found.first["network"] == "log:100002"
-    assert found.first["NET/IB/GDRDMA"] == "log:100004"
 
 
 def test_carriage_return_ends_what_stands_before() -> None:

@@ -99,17 +99,6 @@ def test_some_without_gpudirect() -> None:
     assert verdict(only).findings[0].severity == "info"
 
 
-def test_roce_is_called_so() -> None:
-    roce = Adapter(name="m:1", link_layer="RoCE")
-    (finding,) = verdict(two_nodes("NET/IB", adapters=(roce,))).findings
-    assert finding.message.startswith("RoCE without GPUDirect RDMA")
-
-
-def test_several_networks() -> None:
-    facts = two_nodes("NET/IB/GDRDMA", "NET/Socket")
-    assert ids(facts) == ["nccl_socket_transport", "nccl_mixed_networks"]
-
-
 def test_provider_tcp() -> None:
     facts = two_nodes("NET/AWS Libfabric/GDRDMA", provider="tcp;ofi_rxm")
     assert ids(facts) == ["nccl_ofi_tcp"]

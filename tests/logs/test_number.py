@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hpc_train.diagnosis.signature_matcher import Clock
-from hpc_train.logs.formats.number import scaled
 from hpc_train.logs.read_log import LineSample, ParseStats
 from tests.logs.parse_text import values
-
-
-@pytest.mark.parametrize(
-    ("printed", "factor", "value"),
-    [(51.0, 1e-3, 0.051), (30.17, 1e-3, 0.03017), (35.0, 1e-2, 0.35), (0.1 + 0.2, 1.0, 0.1 + 0.2)],
-)
-def test_another_unit_adds_no_digits(printed: float, factor: float, value: float) -> None:
-    assert scaled(printed, factor) == value
 
 
 def test_milliseconds_and_percent_of_a_log() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.diagnosis.signatures import explain, kind_of, size
+from hpc_train.diagnosis.signatures import explain, kind_of
 from tests.cases import cases
 from tests.logs.sighted import groups, ids, sighted
 
@@ -66,11 +66,3 @@ def test_sizes_and_who_are_told() -> None:
     assert "Process 4712 has 40.00 GiB" in explain(signature, sighting).title
     (sighting,) = sighted(FULL[:70])
     assert "?" not in explain(signature, sighting).title
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("1.50 GiB", 1.5 * 2**30), ("2 MB", 2e6), ("7 bytes", 7.0), ("", 0.0), ("1.2.3 GiB", 0.0)],
-)
-def test_sizes(text: str, value: float) -> None:
-    assert size(text) == value

@@ -12,12 +12,9 @@ from hpc_train.base.metrics import UNITS
 from hpc_train.logs import formats as parsers
 from hpc_train.logs.collect import collect
 from hpc_train.logs.formats.formats import FormatError, _own, compiled, maker, read_formats
-from hpc_train.logs.line import finder
 from hpc_train.logs.read_log import GUESSING, stated
-from tests.logs.noise import noise
 from tests.logs.parse_text import parse
 
-NOISE = noise(5_000_000)
 # The generic parser reads logs that these do not know, in a pass of its own.
 NAMES = tuple(name for name in registry.BUILT_IN["parsers"] if name != GUESSING)
 
@@ -45,12 +42,6 @@ def test_samples_of_others_state_nothing(name: str) -> None:
         o: [h for _, h, _ in parse(s, name) if h.scope != "unknown"] for o, s in others.items()
     }
     assert not [other for other, hits in stated.items() if hits]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_literals_are_rare_in_what_programs_print(name: str) -> None:
-    found = finder(tuple(maker(name)().literals))(memoryview(NOISE))
-    assert len(found) <= NOISE.count(b"\n") / 1000
 
 
 def test_parsers_holds_registered_parsers_and_the_plugin_interface_only() -> None:

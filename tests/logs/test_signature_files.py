@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
 import pytest
 
-from hpc_train.base import decode
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import SignatureError
-from hpc_train.diagnosis import signatures as catalogues
 from hpc_train.diagnosis.signatures import (
     PACKAGED,
     catalogue,
@@ -73,25 +70,6 @@ def test_each_file_of_the_package_is_tried() -> None:
     read = {name for path in FILES for name in read_signatures(path)[0].value.signatures}
     assert {one.id for one in packaged()} == read
     assert len(packaged()) == len(read) > 200
-
-
-def test_the_recipe_for_the_package_is_a_file_and_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = tmp_path / "data"
-    shutil.copytree(FOLDER.parent, data)
-    (data / "signatures" / "quota_daemon.yaml").write_text(OWN)
-    with (data / "signature_files.yaml").open("a") as index:
-        index.write("  - quota_daemon\n")
-    for module in (decode, catalogues):
-        monkeypatch.setattr(module, "data_file", data.joinpath)
-    packaged.cache_clear()
-    try:
-        known = catalogues.Catalogue(packaged())
-    finally:
-        packaged.cache_clear()
-    assert known.signatures[-1].id == "our_quota_daemon"
-    assert known.literals >= {b"quotad: project "}
 
 
 def test_a_signature_of_a_site_is_seen_and_says_where_it_is_from(site: Path) -> None:

@@ -144,11 +144,6 @@ def test_the_file_names_the_rank_where_no_line_does() -> None:
     assert sighting.rank == 5
 
 
-def test_long_lines_are_shortened() -> None:
-    (sighting,) = sighted("CUDA error: " + "x" * 100_000)
-    assert len(sighting.text) == 500
-
-
 def test_the_root_of_a_box_is_kept_however_many_failed() -> None:
     head, root = BOX.format(error="ValueError: heads: 3", signal="").split("-" * 60 + "\nRoot")
     entry = head[head.index("[1]:") :]
