@@ -405,17 +405,13 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as stream:
-        table = csv.reader(stream, strict=True)
+        table = csv.DictReader(stream, strict=True)
         try:
-            names = next(table)
-            for cells in table:
-                if len(cells) != len(names):
-                    message = (
-                        f"{path}:{table.line_num}: {len(cells)} of {len(names)} cells: cut off?"
-                    )
-                    raise LogParseError(message, _AGAIN)
-                row: dict[str, Any] = dict(zip(names, cells, strict=True))
-                row |= {name: None for name in _NULLABLE if row.get(name) == ""}
-                yield table.line_num, row
+            for row in table:
+                if None in row or None in row.values():
+                    where = f"{path}:{table.line_num}"
+                    names = len(table.fieldnames or ())
+                    raise LogParseError(f"{where}: not {names} cells: cut off?", _AGAIN)
+                yield table.line_num, row | {key: None for key in _NULLABLE if not row.get(key)}
         except csv.Error as failure:
             raise LogParseError(f"{path}:{table.line_num}: damaged: {failure}", _AGAIN) from None

@@ -134,6 +134,23 @@ _OURS = b"CCL"
 _WHO = re.compile(rb"(?<![\w.-])([\w.-]{1,64})>?(?::\d{1,9}){1,2} \[-?\d{1,4}\] ")
 _WHO_TEXT = re.compile(_WHO.pattern.decode())
 _CHANNEL = re.compile(rb" Channel \d{1,5}(?:/\d{1,5})? : ")
+# `.. 3[1b000] -> 4[3d000] [send] via NET/IB/2(5)/GDRDMA/Shared` -> kind, ends, GPUDirect.
+#
+# All versions: `Ring` and `Channel`, with and without a connection's number, a device in brackets
+# (bus or number), a proxy rank (PXN) in parentheses, and the text that RCCL adds at the end.
+
+_CHANNEL_VIA = re.compile(
+    rb"via (?:"
+    rb"NET/(?P<net>[^/:\r\n]{1,48})/(?P<nic>\d{1,6})(?:\(\d{1,7}\))?(?P<gdr>/GDRDMA)?"
+    rb"|P2P/(?P<p2p>direct pointer|IPC|CUMEM|MNNVL|indirect|[A-Za-z]{2,16}(?=[/\s]|\Z))"
+    rb"|(?P<shm>SHM/|direct shared memory)"
+    rb")"
+)
+_ENDS = re.compile(
+    rb"(?P<sender>\d{1,7})(?:\[[0-9A-Fa-f]{1,16}\])? -> "
+    rb"(?P<receiver>\d{1,7})(?:\[[0-9A-Fa-f]{1,16}\])?(?: \[(?P<role>send|receive)\])? $"
+)
+_HEAD = 96
 _MOST_LINES = 30_000
 # Size of the lines kept in memory [B].
 _HELD = 1 << 24
@@ -198,24 +215,35 @@ class TransportReader:
             return
         host = who[1].decode("ascii", "replace") if who else ""
         self._tally.hosts[host] += lines
-        for channel in channels_in(raw):
-            self._tally.channels[channel.kind] += lines
-            self._first(channel.kind, number)
-            if channel.network:
-                self._network(channel, host, lines)
+        # Interleaved lines have several.
+        for match in _CHANNEL_VIA.finditer(raw):
+            kind = self._channel(match, host, lines)
+            self._tally.channels[kind] += lines
+            self._first(kind, number)
 
-    def _network(self, channel: Channel, host: str, lines: int) -> None:
-        tally = self._tally
-        if not channel.gdr:
-            tally.without_gdr[f"{host or '?'}:NET/{channel.network}/{channel.nic}"] += lines
-        if channel.ends is None:
-            tally.elsewhere[channel.kind] += lines
-            return
-        sender, receiver, sends = channel.ends
-        tally.ends[Ends(channel.kind, sender, receiver, sends, host)] += lines
+    def _channel(self, match: re.Match[bytes], host: str, lines: int) -> str:
+        """Return the kind of a channel; count the ends and the adapter of one over a network."""
+        tally, via = self._tally, match.start()
+        if match["p2p"]:
+            return "P2P/" + match["p2p"].decode()
+        if match["shm"]:
+            return "SHM"
+        text, gdr = match["net"].decode("utf-8", "replace"), bool(match["gdr"])
+        network = f"NET/{text if text.isprintable() else '?'}"
+        kind = f"{network}{'/GDRDMA' if gdr else ''}"
+        if not gdr:
+            tally.without_gdr[f"{host or '?'}:{network}/{match['nic'].decode()}"] += lines
+        colon = match.string.rfind(b" : ", max(0, via - _HEAD), via)
+        ends = _ENDS.match(match.string, colon + 3, via) if colon >= 0 else None
+        if ends is None or ends["role"] is None:
+            tally.elsewhere[kind] += lines
+            return kind
+        sends = ends["role"] == b"send"
+        tally.ends[Ends(kind, int(ends["sender"]), int(ends["receiver"]), sends, host)] += lines
         if not sends:
             tally.counts["received"] += lines
-            tally.counts["received by gdr"] += lines * channel.gdr
+            tally.counts["received by gdr"] += lines * gdr
+        return kind
 
     def _statements(self, line: Line, lines: int) -> None:
         for host, text in _pieces(line.text):
@@ -240,54 +268,3 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     ends = [start.start() for start in starts[1:]]
     for start, end in zip(starts, [*ends, len(text)][: len(starts)], strict=True):
         yield start[1], text[start.end() : end]
-
-
-# `.. 3[1b000] -> 4[3d000] [send] via NET/IB/2(5)/GDRDMA/Shared` -> kind, ends, GPUDirect.
-#
-# All versions: `Ring` and `Channel`, with and without a connection's number, a device in brackets
-# (bus or number), a proxy rank (PXN) in parentheses, and the text that RCCL adds at the end.
-
-_CHANNEL_VIA = re.compile(
-    rb"via (?:"
-    rb"NET/(?P<net>[^/:\r\n]{1,48})/(?P<nic>\d{1,6})(?:\(\d{1,7}\))?(?P<gdr>/GDRDMA)?"
-    rb"|P2P/(?P<p2p>direct pointer|IPC|CUMEM|MNNVL|indirect|[A-Za-z]{2,16}(?=[/\s]|\Z))"
-    rb"|(?P<shm>SHM/|direct shared memory)"
-    rb")"
-)
-_ENDS = re.compile(
-    rb"(?P<sender>\d{1,7})(?:\[[0-9A-Fa-f]{1,16}\])? -> "
-    rb"(?P<receiver>\d{1,7})(?:\[[0-9A-Fa-f]{1,16}\])?(?: \[(?P<role>send|receive)\])? $"
-)
-_HEAD = 96
-
-
-class Channel(NamedTuple):
-    """The kind of a channel; of a network channel also the adapter and, if complete, the ends."""
-
-    kind: str
-    network: str = ""
-    nic: str = ""
-    gdr: bool = False
-    ends: tuple[int, int, bool] | None = None
-
-
-def channels_in(raw: bytes) -> Iterator[Channel]:
-    """Yield every channel of a line; interleaved lines have several."""
-    for match in _CHANNEL_VIA.finditer(raw):
-        if match["p2p"]:
-            yield Channel("P2P/" + match["p2p"].decode())
-        elif match["shm"]:
-            yield Channel("SHM")
-        else:
-            text, direct = match["net"].decode("utf-8", "replace"), bool(match["gdr"])
-            name = text if text.isprintable() else "?"
-            kind = f"NET/{name}{'/GDRDMA' if direct else ''}"
-            yield Channel(kind, name, match["nic"].decode(), direct, _ends(raw, match.start()))
-
-
-def _ends(raw: bytes, via: int) -> tuple[int, int, bool] | None:
-    colon = raw.rfind(b" : ", max(0, via - _HEAD), via)
-    match = _ENDS.match(raw, colon + 3, via) if colon >= 0 else None
-    if match is None or match["role"] is None:
-        return None
-    return int(match["sender"]), int(match["receiver"]), match["role"] == b"send"

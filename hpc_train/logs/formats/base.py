@@ -142,13 +142,6 @@ class TableParser(Coded):
 # Step numbers: within the run for programs that count per epoch, and steps between log lines.
 
 
-class StepPosition(NamedTuple):
-    """A logged step's number within the run, and how many steps came since the one before."""
-
-    step: int
-    since: int
-
-
 class RunningStep:
     """Continues the count over epochs; unlogged steps at the end of an epoch are not counted."""
 
@@ -158,14 +151,14 @@ class RunningStep:
         self._since = 1
         self._before = 0
 
-    def at(self, epoch: object, step: int) -> StepPosition:
-        """Return the position of the step that has number `step` (from 1) within its epoch."""
+    def at(self, epoch: object, step: int) -> tuple[int, int]:
+        """Return the number within the run of a step of an epoch, and the steps since the last."""
         if epoch != self._epoch or step < self._last:
             self._before += self._last
             self._epoch, self._last = epoch, 0
         if step != self._last:
             self._since, self._last = max(1, step - self._last), step
-        return StepPosition(self._before + step, self._since)
+        return self._before + step, self._since
 
 
 class Intervals:

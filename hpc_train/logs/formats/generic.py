@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from hpc_train.logs.formats.base import OF_LINE, Coded, Hit
 from hpc_train.logs.formats.number import COUNTABLE, finite, number, scaled, seconds
@@ -108,7 +109,7 @@ class Generic(Coded):
         if not kinds.keys() - _COMPANIONS:
             return []
         return [
-            Hit(one.metric, one.value, one.scope, _step(one.metric, place), rank)
+            replace(one, step=_step(one.metric, place), rank=rank)
             for one in values
             if kinds[one.metric] == 1
         ]
@@ -165,7 +166,7 @@ def _step(metric: str, place: dict[str, int]) -> int | None:
 
 def _meaning(
     item: Quantity, place: dict[str, int], line: list[Quantity], training: bool
-) -> Found | None:
+) -> Hit | None:
     """Return what a quantity states, if certain; `training`: the line has a value of it."""
     item = with_unit_of_key(item)
     key, unit = item.words, item.unit
@@ -178,20 +179,20 @@ def _meaning(
         return None if training and not of_validation else _accuracy(item)
     if not unit:
         metric = next((name for name, known in _PLAIN.items() if known.fullmatch(key)), "")
-        return Found(metric, item.value) if metric else None
+        return Hit(metric, item.value, "per_rank") if metric else None
     if unit in SECONDS:
         metric = time_metric(item, place, line)
-        return Found(metric, scaled(item.value, SECONDS[unit])) if metric else None
+        return Hit(metric, scaled(item.value, SECONDS[unit]), "per_rank") if metric else None
     if unit in ("GiB", "MiB") and _MEMORY.fullmatch(key):
-        return Found("memory", scaled(item.value, 1.0 if unit == "GiB" else 1 / 1024))
+        return Hit("memory", scaled(item.value, 1.0 if unit == "GiB" else 1 / 1024), "per_rank")
     return rate(item, place, line)
 
 
-def _accuracy(item: Quantity) -> Found | None:
+def _accuracy(item: Quantity) -> Hit | None:
     if item.unit == "%" or (not item.unit and item.words.endswith(" percent")):
-        return Found("accuracy", scaled(item.value, 0.01))
+        return Hit("accuracy", scaled(item.value, 0.01), "per_rank")
     is_sure = not item.unit and item.value <= 1 and "." in item.text
-    return Found("accuracy", item.value) if is_sure else None
+    return Hit("accuracy", item.value, "per_rank") if is_sure else None
 
 
 # A hand-written line -> its numbers, each with the words before it and the unit after it.
@@ -317,14 +318,6 @@ SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 RATES = {"sample/s": "samples_per_second", "token/s": "tokens_per_second"}
 
 
-class Found(NamedTuple):
-    """A metric that a quantity states."""
-
-    metric: str
-    value: float
-    scope: Scope = "per_rank"
-
-
 def place_of(found: list[Quantity]) -> dict[str, int]:
     """Return the number of the epoch and of the step that a line names."""
     place: dict[str, int] = {}
@@ -370,7 +363,7 @@ def time_metric(item: Quantity, place: dict[str, int], line: list[Quantity]) -> 
     return "step_time" if before and "step" in place_of(before[-1:]) else ""
 
 
-def rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Found | None:
+def rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Hit | None:
     """Return the metric of a rate; its scope is unknown, unless the line names it."""
     # The loop that prints a loss is that of the training.
     trains = any(LOSS.fullmatch(one.words) for one in line)
@@ -381,13 +374,15 @@ def rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Found |
     if item.each:
         scope = "per_gpu" if item.each in ("gpu", "device") else "per_rank"
     if item.unit in RATES:
-        return Found(RATES[item.unit], item.value, scope)
+        return Hit(RATES[item.unit], item.value, scope)
     over, _, under = item.unit.partition("/")
     time = scaled(item.value, SECONDS[over]) if over in SECONDS else 1 / item.value
     if item.unit in ("step/s", "ms/step", "s/step"):
-        return Found("step_time", time)
+        return Hit("step_time", time, "per_rank")
     if under == "epoch" and over in SECONDS:
-        return Found("epoch_time", time)
+        return Hit("epoch_time", time, "per_rank")
     if item.unit in ("it/s", "ms/it", "s/it"):
-        return Found("step_time", time) if trains else Found("iteration_time", time, "unknown")
+        return (
+            Hit("step_time", time, "per_rank") if trains else Hit("iteration_time", time, "unknown")
+        )
     return None

@@ -80,13 +80,6 @@ def _bar(match: re.Match[str], free: int) -> Bar:
     return Bar(done, total, elapsed, time, fields, *match.span(), free)
 
 
-class MeanInterval(NamedTuple):
-    """The mean time [s] of a number of iterations."""
-
-    step_time: float
-    steps: int
-
-
 class _State(NamedTuple):
     """A state of the bar of a loop; `is_whole`: the state in which the bar began."""
 
@@ -103,8 +96,11 @@ class BarClock:
     def __init__(self) -> None:
         self._from: dict[int | None, _State] = {}
 
-    def interval(self, rank: int | None, loop: object, bar: Bar) -> MeanInterval | None:
-        """Return the interval that ends with this state of a loop's bar, if it is long enough."""
+    def interval(self, rank: int | None, loop: object, bar: Bar) -> tuple[float, int] | None:
+        """Return the mean time [s] and the number of iterations up to this state of a loop's bar.
+
+        None if the interval is not long enough.
+        """
         start = self._from.get(rank)
         if start is None or start.loop != loop or bar.elapsed + _RESOLUTION_S < start.elapsed:
             start = self._from[rank] = _beginning(loop, bar)
@@ -115,11 +111,11 @@ class BarClock:
             return None
         if took >= _LEAST_S:
             self._from[rank] = _State(loop, bar.done, bar.elapsed)
-            return MeanInterval(took / steps, steps)
+            return took / steps, steps
         if start.is_whole and bar.done == bar.total and "v_num=" in bar.fields and _agrees(bar):
             # Lightning's rate of a whole epoch is its mean, with more digits than the clock.
             self._from[rank] = start._replace(done=bar.done, is_whole=False)
-            return MeanInterval(bar.step_time or 0.0, steps)
+            return bar.step_time or 0.0, steps
         return None
 
     def interrupt(self, rank: int | None) -> None:
@@ -146,10 +142,10 @@ def _agrees(bar: Bar) -> bool:
 # Lightning's progress bars, of tqdm and of Rich: `Epoch 0:  23%|..| 23/100 [.., 2.16it/s, ..]`.
 
 _EPOCH = re.compile(r"[Ee]poch:? ?(\d{1,9})(?:/(-?\d{1,9}))?(:)?[: ]*$")
-_LOSS = re.compile(
-    r"(?:^|[ ,])(?:train(?:ing)?[_/])?(?:step_)?loss(?:_step)?(?:=|: )([-+.\w]{1,32})"
-)
 _METRICS = {
+    "loss": re.compile(
+        r"(?:^|[ ,])(?:train(?:ing)?[_/])?(?:step_)?loss(?:_step)?(?:=|: )([-+.\w]{1,32})"
+    ),
     "grad_norm": re.compile(r"(?:^|[ ,])grad_norm(?:=|: )([-+.\w]{1,32})"),
     "learning_rate": re.compile(r"(?:^|[ ,])(?:lr|learning_rate)(?:=|: )([-+.\w]{1,32})"),
 }
@@ -179,18 +175,13 @@ class LightningBar(Coded):
         step = over * bar.total + bar.done if bar.total or not over else None
         found = self._clock.interval(line.rank, over, bar)
         if found is not None:
-            yield Hit("step_time", found.step_time, "per_rank", step, steps=found.steps)
-        if not bar.done:
-            return
-        yield from self._values(bar, step)
-
-    def _values(self, bar: Bar, step: int | None) -> Iterator[Hit]:
-        for metric, pattern in (("loss", _LOSS), *_METRICS.items()):
-            found = pattern.search(bar.fields)
-            if found is None or self._seen.get(metric) == found[1]:
+            yield Hit("step_time", found[0], "per_rank", step, steps=found[1])
+        for metric, pattern in _METRICS.items() if bar.done else ():
+            shown = pattern.search(bar.fields)
+            if shown is None or self._seen.get(metric) == shown[1]:
                 continue
-            self._seen[metric] = found[1]
-            value = number(found[1])
+            self._seen[metric] = shown[1]
+            value = number(shown[1])
             if value is not None:
                 yield Hit(metric, value, "per_rank", step)
 
@@ -227,7 +218,6 @@ _LINE = re.compile(
 _FIELD = re.compile(r"([A-Za-z_][\w ]{1,40}?)(?:=|: )([-+.\w]{1,32})")
 _NEMO_EPOCH = re.compile(r"Epoch (\d{1,9}):")
 _TIMINGS = frozenset({"train_step_timing in s", "train_step_timing"})
-Fields = dict[str, str]
 
 
 class Nemo(Coded):
@@ -265,16 +255,16 @@ class Nemo(Coded):
             step = _step(fields, epoch * bar.total + bar.done)
             took = self._clock.interval(line.rank, epoch, bar)
             if took is not None and not _TIMINGS & fields.keys():
-                yield Hit("step_time", took.step_time, "global", step, steps=took.steps)
+                yield Hit("step_time", took[0], "global", step, steps=took[1])
             yield from self.stated(fields, step)
         self._last = last
 
 
-def _fields(text: str) -> Fields:
+def _fields(text: str) -> dict[str, str]:
     return {name.strip(): value for name, value in _FIELD.findall(text)}
 
 
-def _step(fields: Fields, place: int) -> int:
+def _step(fields: dict[str, str], place: int) -> int:
     shown = fields.get("global_step", "")
     value = None if "e" in shown else number(shown)
     return place if value is None or not 0 <= value < 1e15 else int(value)

@@ -197,7 +197,7 @@ class DlLogger(Coded):
         """Return the step of `(epoch, step)`; both count from 0 or 1, depending on the script."""
         if len(place) != 2 or (step := whole(place[1])) is None:
             return None
-        return self._steps.at(place[0], step).step
+        return self._steps.at(place[0], step)[0]
 
     def _hits(self, name: str, value: float, unit: str, step: int | None) -> Iterator[Hit]:
         short = name.rpartition(".")[2].lower()
@@ -302,8 +302,8 @@ class MxnetSpeedometer(Coded):
         scope: Scope = "per_rank" if node is None or self._each_for_itself else "global"
         rank = OF_LINE if node is None else node
         if match["batch"]:
-            place = self._steps[node].at(match["epoch"], int(match["batch"]))
-            metric, step, steps = "samples_per_second", place.step, place.since
+            metric = "samples_per_second"
+            step, steps = self._steps[node].at(match["epoch"], int(match["batch"]))
             steps = max(1, int(match["batch"]) - int(match["first"])) if match["first"] else steps
         else:
             metric = "epoch_time" if match["epoch_time"] else "accuracy"
