@@ -53,20 +53,45 @@ class Explanation(Value, frozen=True, kw_only=True):
     advice: ShortText
 
 
-class _Conclusions(Value, frozen=True, kw_only=True):
+class _Codes(Value, frozen=True, kw_only=True):
+    """How a process ended with one of some codes; `how` continues a sentence after its name.
+
+    `crash`: a signal that is not sent to end a job.
+    """
+
+    how: str
+    cause: str
+    advice: str
+    codes: tuple[str, ...] = ()
+    crash: bool = False
+
+
+class Failures(Value, frozen=True, kw_only=True):
+    """The files of the package's signatures, and what no signature says.
+
+    `conclusions`: what is concluded from many lines, by id; `other` is any other exit code.
+    """
+
     schema: Literal[1]
+    files: tuple[str, ...]
     conclusions: dict[str, Explanation]
+    exit_codes: tuple[_Codes, ...]
+    other: _Codes
+
+    def ended(self, code: str) -> _Codes:
+        """Return the meaning of an exit code."""
+        return next((one for one in self.exit_codes if code in one.codes), self.other)
 
 
 @cache
-def conclusions() -> Mapping[str, Explanation]:
-    """Return what is concluded from many lines, by id."""
-    return load_data("conclusions.yaml", _Conclusions).conclusions
+def failures() -> Failures:
+    """Return those that come with the package."""
+    return load_data("failures.yaml", Failures)
 
 
 def concluded(name: str, **stated: object) -> Explanation:
     """Return a conclusion, filled with what is known."""
-    one = conclusions()[name]
+    one = failures().conclusions[name]
     return Explanation(
         title=one.title.format(**stated),
         cause=one.cause.format(**stated),
@@ -210,11 +235,6 @@ FOLDER = "signatures"
 _REFUSALS = "{refusals}"
 
 
-class _Files(Value, frozen=True, kw_only=True):
-    schema: Literal[1]
-    files: tuple[str, ...]
-
-
 class Catalogue:
     """Signatures in the order in which they are tried on a line, with their literals.
 
@@ -271,8 +291,7 @@ def _of(folders: tuple[Path, ...]) -> Catalogue:
 @cache
 def packaged() -> tuple[Signature, ...]:
     """Return the signatures that come with the package."""
-    names = load_data("signature_files.yaml", _Files).files
-    paths = [data_file(FOLDER, f"{name}.yaml") for name in names]
+    paths = [data_file(FOLDER, f"{name}.yaml") for name in failures().files]
     # The package's tests have checked them.
     return tuple(one for path in paths for one in read_signatures(path, PACKAGED)[1])
 
@@ -404,36 +423,9 @@ _SMALL = 0.05
 _ROUNDING = 1.02
 
 
-class _Codes(Value, frozen=True, kw_only=True):
-    """How a process ended with one of some codes; `how` continues a sentence after its name.
-
-    `crash`: a signal that is not sent to end a job.
-    """
-
-    how: str
-    cause: str
-    advice: str
-    codes: tuple[str, ...] = ()
-    crash: bool = False
-
-
-class _ExitCodes(Value, frozen=True, kw_only=True):
-    schema: Literal[1]
-    exit_codes: tuple[_Codes, ...]
-    other: _Codes
-
-
-@cache
-def _exit_codes() -> tuple[dict[str, _Codes], _Codes]:
-    """Return the meaning of each known code, and of all others."""
-    file = load_data("exit_codes.yaml", _ExitCodes)
-    return {code: row for row in file.exit_codes for code in row.codes}, file.other
-
-
 def is_crash(exit_code: str) -> bool:
     """Whether a process was killed or crashed without a message."""
-    known, _ = _exit_codes()
-    return exit_code in known and known[exit_code].crash
+    return failures().ended(exit_code).crash
 
 
 def explain(signature: Signature, sighting: Sighting) -> Explanation:
@@ -451,8 +443,7 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
     by_signal = groups.get("killed") or groups.get("number")
     code = f"-{by_signal}" if by_signal else groups.get("exitcode", "")
     if signature.process and code:
-        known, other = _exit_codes()
-        end = known.get(code, other)
+        end = failures().ended(code)
         how, advice = (text.replace("{exit_code}", code) for text in (end.how, end.advice))
         title = f"{signature.process} {how}"
         explanation = Explanation(title=title, cause=end.cause, advice=advice)

@@ -24,15 +24,6 @@ class Ends(NamedTuple):
     host: str
 
 
-class RankPlacement(NamedTuple):
-    """The host and GPU of a rank, in a communicator of `ranks` ranks."""
-
-    ranks: int
-    rank: int
-    host: str
-    bus: str
-
-
 class Tally:
     """Counts of facts; `facts` is keyed by kind (`network`, `plugin`, `env NCCL_ALGO`) and value.
 
@@ -46,7 +37,6 @@ class Tally:
         self.elsewhere: Counter[str] = Counter()
         self.without_gdr: Counter[str] = Counter()
         self.hosts: Counter[str] = Counter()
-        self.seats: Counter[RankPlacement] = Counter()
         self.counts: Counter[str] = Counter()
         self.facts: dict[str, Counter[str]] = {}
         self.largest: dict[str, float] = {}
@@ -62,7 +52,7 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Add the counts of another log; the positions in this one come first."""
-        for name in ("channels", "elsewhere", "without_gdr", "hosts", "counts", "ends", "seats"):
+        for name in ("channels", "elsewhere", "without_gdr", "hosts", "counts", "ends"):
             getattr(self, name).update(getattr(other, name))
         for kind, values in other.facts.items():
             self.facts.setdefault(kind, Counter()).update(values)
@@ -88,22 +78,19 @@ class Message(Value, frozen=True, kw_only=True, dict=True):
         """The pattern."""
         return re.compile(self.pattern)
 
-    def count(self, tally: Tally, match: re.Match[str], host: str, lines: int) -> None:
+    def count(self, tally: Tally, match: re.Match[str], lines: int) -> None:
         """Count what a match states, and that of equal lines of its host."""
         named = match.groupdict("")
         for kind in _LARGEST & named.keys():
             tally.raise_to(kind, float(named[kind]))
-        if self.kind == "ranks":
-            seat = RankPlacement(int(named["ranks"]), int(named["rank"]), host, named["bus"])
-            tally.seats[seat] += lines
-        elif self.kind in _LARGEST:
+        if self.kind in _LARGEST:
             return
         kind = f"env {named['name']}" if self.kind == "env" else self.kind
         values = [self.value.format(**named) if self.value else match[1]]
         if self.each:
             # The interface of the bootstrap follows the adapters.
             values = re.findall(self.each, named["list"].partition("OOB ")[0])
-        for value in () if self.kind == "ranks" else values:
+        for value in values:
             tally.note(kind, value.strip().replace("/ROCE", "/RoCE"), lines)
 
 
@@ -252,7 +239,7 @@ class TransportReader:
             for message in self._messages:
                 match = message.compiled.search(text) if message.words in text else None
                 if match is not None:
-                    message.count(self._tally, match, host, lines)
+                    message.count(self._tally, match, lines)
                     self._first(message.kind, line.number)
 
     def _first(self, kind: str, number: int) -> None:

@@ -344,7 +344,7 @@ def nodes_of(tally: Tally, between: Counter[str]) -> int | None:
     """Return the number of nodes: as NCCL prints it, else by host names."""
     if "nodes" in tally.largest:
         return int(tally.largest["nodes"])
-    seen = max(len(hosts_of(tally)), _ranks_on_one_gpu(tally))
+    seen = len(hosts_of(tally))
     if seen > 1:
         return seen
     # The logs may contain the lines of one node only.
@@ -362,7 +362,7 @@ def between_nodes(tally: Tally) -> Counter[str]:
     if stated == 1:
         return found
     found.update(tally.elsewhere)
-    trusted = max(stated, _ranks_on_one_gpu(tally)) <= len(hosts_of(tally))
+    trusted = stated <= len(hosts_of(tally))
     senders: dict[tuple[int, int], set[str]] = defaultdict(set)
     receivers: dict[tuple[int, int], set[str]] = defaultdict(set)
     for ends in tally.ends:
@@ -375,19 +375,6 @@ def between_nodes(tally: Tally) -> Counter[str]:
     if stated > 1 and tally.channels["P2P/MNNVL"]:
         found["P2P/MNNVL"] = tally.channels["P2P/MNNVL"]
     return found
-
-
-def _ranks_on_one_gpu(tally: Tally) -> int:
-    """Return how many ranks of the largest communicator have the same host name and GPU bus.
-
-    A number above one is the number of nodes with the same host name.
-    """
-    largest = int(tally.largest.get("ranks", 0))
-    seats = {seat: n for seat, n in tally.seats.items() if seat.ranks == largest and seat.bus}
-    # Several communicators of that size number the same GPUs differently.
-    if {seat.rank for seat in seats} != set(range(largest)) or sum(seats.values()) != largest:
-        return 0
-    return max(Counter((seat.host, seat.bus) for seat in seats).values(), default=0)
 
 
 def transport_of(

@@ -93,25 +93,12 @@ def test_packed_log_of_a_thousand_times_its_size(tmp_path: Path) -> None:
     assert seconds < 30
 
 
-COUNT = """
-import sys
-from pathlib import Path
-from hpc_train.logs.collect import collect
-print(sum(1 for _ in collect("r", [Path(sys.argv[1])])))
-# ru_maxrss would count what the parent had when it forked.
-print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
-"""
-
-
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     log = tmp_path / "a.out"
     block = (b"noise of some length, with words\n" * 20 + b'@hpct {"step":1,"loss":2}\n') * 1500
     with log.open("wb") as file:
         for _ in range(30):
             file.write(block)
-    done = subprocess.run(
-        [sys.executable, "-c", COUNT, log], capture_output=True, text=True, check=True
-    )
-    count, kib = map(int, done.stdout.split())
+    count, _, kib = measured(log)
     assert count == 45_000
     assert kib < 200_000

@@ -115,13 +115,6 @@ def test_nodes_that_share_a_name() -> None:
     stated = "h1:10:11 [0] NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes 2 localRanks 1 localRank 0\n"
     lines = channel("[send] via NET/IB/0") + channel("[receive] via NET/IB/0")
     assert seen(stated + lines * 3).between_nodes == {"NET/IB": 6}
-    older = "".join(
-        f"<node>:1{rank}:11 [0] NCCL INFO comm 0x1 rank {rank} nranks 2 cudaDev 0 busId 1b000 - "
-        "Init COMPLETE\n"
-        for rank in (0, 1)
-    )
-    found = seen(older + lines * 3)
-    assert (found.nodes, found.between_nodes) == (2, {"NET/IB": 6})
 
 
 def test_log_of_one_of_several_nodes() -> None:

@@ -12,7 +12,7 @@ from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
 from hpc_train.diagnosis.root_cause import marks
-from hpc_train.diagnosis.signatures import conclusions, is_crash, packaged
+from hpc_train.diagnosis.signatures import failures
 from hpc_train.lint.directives import value_forms
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.rules.environment import nccl_variables, slurm_variables
@@ -25,16 +25,14 @@ from hpc_train.slurm.job_states import sentence
 
 FOLDER = data_file()
 READ: dict[str, Callable[[], object]] = {
-    "conclusions.yaml": conclusions,
-    "exit_codes.yaml": lambda: is_crash("-9"),
     "explanations.yaml": explanations,
+    "failures.yaml": failures,
     "formats.yaml": lambda: read_formats(data_file("formats.yaml")),
     "headings.yaml": headings,
     "lint_rules.yaml": lambda: all_rules()[0].why,
     "log_marks.yaml": marks,
     "nccl_lines.yaml": nccl_lines,
     "nccl_variables.yaml": nccl_variables,
-    "signature_files.yaml": packaged,
     "slurm_options.yaml": lambda: (sbatch_grammar(), srun_grammar()),
     "slurm_reasons.yaml": lambda: sentence("Priority"),
     "slurm_refusals.yaml": lambda: advice("invalid partition"),
