@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
+from hpc_train.base.values import Value
 from hpc_train.logs.formats.number import NUMBER, finite, number, scaled
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
@@ -72,25 +73,36 @@ class LogParser(Protocol):
         ...
 
 
-class Field(NamedTuple):
-    """What a key states; `mean`: its value is the mean of all steps since the last line."""
+class Measure(Value, frozen=True, kw_only=True):
+    """What a group or key states; `metric` is its own name unless given.
 
-    metric: str
+    `scale`: factor to the unit of the metric; a new metric needs a `unit`. `at`: its step is that
+    of the line, the number of the last epoch, or it is of the run. `mean`: over the steps since the
+    last line, or since the start. `nonzero`: 0 is no measurement. `beside`, `unless`: another key
+    that the line has to hold, or must not hold. `over`: the group of the number of which it is a
+    part.
+    """
+
     scope: Scope
+    metric: str = ""
+    unit: str = ""
     scale: float = 1.0
     variant: str = ""
-    mean: bool = False
+    at: Literal["step", "epoch", "run"] = "step"
+    mean: Literal["", "since_last", "since_start"] = ""
     once: str = ""
+    nonzero: bool = False
+    beside: str = ""
+    unless: str = ""
+    over: str = ""
 
     def hit(
         self, value: float, step: int | None, steps: int = 1, rank: int | None = OF_LINE
     ) -> Hit:
         """Return a printed value in the unit of the metric, `steps` after the line before."""
-        steps = steps if self.mean else 1
-        value = scaled(value, self.scale)
-        return Hit(
-            self.metric, value, self.scope, step, rank, "", steps, None, self.variant, self.once
-        )
+        steps, value = steps if self.mean else 1, scaled(value, self.scale)
+        place = (step, rank, self.unit, steps, None)
+        return Hit(self.metric, value, self.scope, *place, self.variant, self.once)
 
 
 class Coded:
@@ -101,7 +113,7 @@ class Coded:
 
     title = sample = ""
     literals: tuple[bytes, ...] = ()
-    fields: Mapping[str, Field] = MappingProxyType({})
+    fields: Mapping[str, Measure] = MappingProxyType({})
     wants_next = False
 
     def stated(

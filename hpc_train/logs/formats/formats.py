@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from msgspec import Meta, field
+from msgspec.structs import replace
 
 from hpc_train.base.data_folders import data_file, site_folders
 from hpc_train.base.decode import decode
@@ -26,45 +27,20 @@ from hpc_train.base.yamlfile import read
 from hpc_train.logs.formats.base import (
     OF_LINE,
     Coded,
-    Field,
     Hit,
     Intervals,
     LogParser,
+    Measure,
     RunningStep,
     Unreadable,
 )
 from hpc_train.logs.formats.number import CLOCK, NUMBER, VALUE, countable, number, scaled, seconds
 from hpc_train.logs.line import Line
-from hpc_train.logs.record import Scope
 
 _WORDS = {"N": NUMBER, "V": f"(?:{VALUE[1:]}", "CLOCK": CLOCK}
 _SIZED = ("algbw", "busbw", "latency")
 Regex = str | tuple[str, ...]
 Searched = re.Pattern[str] | TimedPattern
-
-
-class Measure(Value, frozen=True, kw_only=True):
-    """What a group or key states; `metric` is its own name unless given.
-
-    `scale`: factor to the unit of the metric; a new metric needs a `unit`. `at`: its step is that
-    of the line, the number of the last epoch, or it is of the run. `mean`: over the steps since the
-    last line, or since the start. `nonzero`: 0 is no measurement. `beside`, `unless`: another key
-    that the line has to hold, or must not hold. `over`: the group of the number of which it is a
-    part.
-    """
-
-    scope: Scope
-    metric: str = ""
-    unit: str = ""
-    scale: float = 1.0
-    variant: str = ""
-    at: Literal["step", "epoch", "run"] = "step"
-    mean: Literal["", "since_last", "since_start"] = ""
-    once: str = ""
-    nonzero: bool = False
-    beside: str = ""
-    unless: str = ""
-    over: str = ""
 
 
 class LineEntry(Value, frozen=True, kw_only=True):
@@ -122,8 +98,8 @@ class FormatFile(Value, frozen=True, kw_only=True):
     formats: dict[str, FormatEntry]
 
 
-# What a text states, that of a group or of a key, and its metric.
-_Fact = tuple[int, Measure, str]
+# What a text states, that of a group or of a key.
+_Fact = tuple[int, Measure]
 
 
 class Shape:
@@ -146,8 +122,7 @@ class Shape:
             if one.nonzero or one.beside or one.unless
         }
         self.facts = {
-            name: (here.get(name, 0) - 1, one, one.metric or name)
-            for name, one in entry.values.items()
+            name: (here.get(name, 0) - 1, one) for name, one in _named(entry.values).items()
         }
 
     def matches(self, text: str) -> list[re.Match[str]]:
@@ -183,6 +158,11 @@ class Shape:
             for key, text in pairs.items()
             if key in facts and (key not in rules or _applies(rules[key], text, pairs))
         ]
+
+
+def _named(values: Mapping[str, Measure]) -> dict[str, Measure]:
+    """Return what each key states, with the name of its metric."""
+    return {name: replace(one, metric=one.metric or name) for name, one in values.items()}
 
 
 def _applies(rules: Measure, text: str, pairs: Mapping[str, str]) -> bool:
@@ -258,17 +238,28 @@ class FormatParser:
         if entry.needs and all(fact is not shape.facts[entry.needs] for fact, _ in stated):
             return [Unreadable()]
         hits: list[Hit | Unreadable] = []
-        for (_, one, metric), text in stated:
+        for (_, one), text in stated:
             value, of = seconds(text) if ":" in text else number(text), 1
             if one.mean:
                 of = steps if one.mean == "since_last" else max(1, step or 0)
             scale = one.scale * unit
             if value is None or (scale != 1.0 and not isfinite(value := scaled(value, scale))):
                 continue
-            size = self._size if metric in _SIZED else None
+            size = self._size if one.metric in _SIZED else None
             at = {"step": step, "epoch": self._epochs.get(who)}.get(one.at)
             hits.append(
-                Hit(metric, value, one.scope, at, rank, one.unit, of, size, one.variant, one.once)
+                Hit(
+                    one.metric,
+                    value,
+                    one.scope,
+                    at,
+                    rank,
+                    one.unit,
+                    of,
+                    size,
+                    one.variant,
+                    one.once,
+                )
             )
         if shape.cut and shape.cut.search(match.string, match.end(), end):
             hits.append(Unreadable())
@@ -346,12 +337,12 @@ def compiled(
         where = f"lines.{at}"
         shape = Shape(line, partial(regex, key=f"{where}.pattern"))
         for value, fact in shape.facts.items():
-            group, one, metric = fact
+            group, one = fact
             if group < 0 and not shape.keyed:
                 raise wrong(f"{where}.values.{value}", "the pattern has no such group")
-            if metric not in UNITS and not one.unit:
-                near = nearest(metric, UNITS)
-                raise wrong(f"{where}.values.{value}", f"no metric {metric!r}{near}")
+            if one.metric not in UNITS and not one.unit:
+                near = nearest(one.metric, UNITS)
+                raise wrong(f"{where}.values.{value}", f"no metric {one.metric!r}{near}")
         shapes.append(shape)
     return tuple(shapes), regex(entry.damaged, "damaged") if entry.damaged else None
 
@@ -428,8 +419,5 @@ def _coded(entry: FormatEntry) -> LogParser:
     made.title, made.sample = entry.title, entry.sample
     made.literals = tuple(literal.encode() for literal in entry.literals)
     values = _file().value.formats[entry.values_of].values if entry.values_of else {}
-    made.fields = {
-        name: Field(one.metric or name, one.scope, one.scale, one.variant, bool(one.mean), one.once)
-        for name, one in (values or entry.values).items()
-    }
+    made.fields = _named(values or entry.values)
     return cast(LogParser, made)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.logs.event_file import MARK
-from hpc_train.logs.formats.base import Coded, Field, Hit, Unreadable
+from hpc_train.logs.formats.base import Coded, Hit, Measure, Unreadable
 from hpc_train.logs.formats.number import COUNTABLE, number, quotient
 from hpc_train.logs.line import Line
 
@@ -17,9 +17,9 @@ class _Named(Coded):
     """The keys of its fields are patterns of the names under which programs log a value."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Field | None] = {}
+        self._known: dict[str, Measure | None] = {}
 
-    def field(self, name: str) -> Field | None:
+    def field(self, name: str) -> Measure | None:
         """Return what a name states."""
         if name not in self._known and len(self._known) < _MOST_NAMES:
             matching = (one for key, one in self.fields.items() if re.fullmatch(key, name))

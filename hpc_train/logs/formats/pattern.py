@@ -12,8 +12,8 @@ from hpc_train.base.errors import SpecError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.regex import TimedPattern, literal_of
 from hpc_train.jobs.log_selection import PLACES, LogPattern, StatedScope, check_pattern
-from hpc_train.logs.formats.base import OF_LINE, Hit, Unreadable
-from hpc_train.logs.formats.formats import FormatEntry, FormatParser, LineEntry, Measure, Shape
+from hpc_train.logs.formats.base import OF_LINE, Hit, Measure, Unreadable
+from hpc_train.logs.formats.formats import FormatEntry, FormatParser, LineEntry, Shape
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import FACTORS, Scope, heading
 

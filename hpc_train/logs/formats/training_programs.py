@@ -80,7 +80,8 @@ class Torchtitan(Coded):
             # Pipeline stages that do not compute the loss.
             if match["key"] != "loss" or value != -1:
                 once = f"{variant} {step}" if field.scope == "global" else ""
-                yield field._replace(variant=variant, once=once).hit(value, step, steps, rank)
+                field = msgspec.structs.replace(field, variant=variant, once=once)
+                yield field.hit(value, step, steps, rank)
         if not whole:
             yield Unreadable()
 
@@ -210,7 +211,8 @@ class DlLogger(Coded):
                 yield Hit("accuracy", value / 100 if percent else value, "global", step)
             return
         if short in self.fields:
-            yield self.fields[short]._replace(scale=_FACTORS.get(unit, 1.0)).hit(value, step)
+            field = msgspec.structs.replace(self.fields[short], scale=_FACTORS.get(unit, 1.0))
+            yield field.hit(value, step)
 
 
 def _place(text: str) -> tuple[list[object], str]:
