@@ -294,7 +294,12 @@ class EpochReader:
                     self.endings.pop()
                 else:
                     self._note(match, number, "restart")
-            elif epoch == (self._before[0] + 1, self._before[1]) and _is_last(match):
+            elif (
+                epoch == (self._before[0] + 1, self._before[1])
+                and epoch[0] == epoch[1]
+                and _RESULT.search(match["rest"])
+                and not _INNER.search(match["rest"])
+            ):
                 self._note(match, number, "part")
                 self._done = True
             self._before = epoch
@@ -305,8 +310,3 @@ class EpochReader:
         line = number + text.count(b"\n", 0, start)
         shown = Line(text[start : match.end()]).text[:LONGEST]
         self.endings.append(Ending(kind, line, shown, self._file))
-
-
-def _is_last(match: re.Match[bytes]) -> bool:
-    is_last, rest = int(match["epoch"]) == int(match["of"]), match["rest"]
-    return is_last and bool(_RESULT.search(rest)) and not _INNER.search(rest)

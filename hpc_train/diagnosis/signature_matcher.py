@@ -119,13 +119,15 @@ class SymptomReader:
         if rank is None and groups.get("rank", "").isdecimal():
             rank = int(groups["rank"])
         text = line.text.strip()
+        # The host in a line of NCCL, Slurm or Open MPI.
+        hosts = (match["node"] for pattern in _NODES if (match := pattern.search(text)))
         return Sighting(
             of=signature,
             source=self.source,
             line=line.number,
             text=text[:_TEXT],
             rank=rank,
-            node=groups.get("node") or node_of(text),
+            node=groups.get("node") or next(hosts, None),
             time=self._clock.time(text),
             groups=tuple(groups.items()),
         )
@@ -183,12 +185,6 @@ class Clock:
             date = f"{self._year}-{int(found['month']):02}-{found['day']}"
         part = found["part"]
         return f"{date}T{found['time']}" + (f".{part}" if part else "")
-
-
-def node_of(text: str) -> str | None:
-    """Return the host in a line of NCCL, Slurm or Open MPI."""
-    matches = (pattern.search(text) for pattern in _NODES)
-    return next((match["node"] for match in matches if match), None)
 
 
 # Lines of several ranks -> Python tracebacks, at most one open per rank.

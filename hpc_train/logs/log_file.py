@@ -11,7 +11,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Protocol, cast
 
@@ -117,16 +117,12 @@ def _below(folder: Path, depth: int, name: re.Pattern[str] = _LOG) -> Iterator[P
         if entry.is_dir(follow_symlinks=False):
             if depth > 1:
                 yield from _below(folder / entry.name, depth - 1, name)
-        elif name.search(entry.name) and _is_file(entry):
+        elif name.search(entry.name):
+            # A loop of links counts as a file, and fails when it is read.
+            with suppress(OSError):
+                if not entry.is_file():
+                    continue
             yield folder / entry.name
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a file; a loop of links counts as one, and fails when it is read."""
-    try:
-        return entry.is_file()
-    except OSError:
-        return True
 
 
 def readable(name: str) -> str:

@@ -305,24 +305,18 @@ def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark
                 packer.add(name, line, hits)
                 if live or len(packer) >= LOT:
                     yield packer.taken()
-            _note_slow(parsers, site, log.source, census)
+            # The patterns of the user that were left out.
+            for parser in readers:
+                for regex, number in getattr(parser, "too_slow", {}).items():
+                    census.slow.setdefault(f"the pattern {regex!r}", f"{log.source}:{number}")
+            if site is not None and site.is_slow:
+                census.slow.setdefault(f"the prefix {site.text!r}", log.source)
         if census.lines == before and (kind := unreadable_kind(log.path)):
             census.failed[log.source] = readable(f"{log.path}: {kind}")
     except LogParseError as error:
         census.failed[log.source] = readable(error.message)
     if len(packer):
         yield packer.taken()
-
-
-def _note_slow(
-    parsers: Parsers, site: TimedPattern | None, source: str, census: ParseStats
-) -> None:
-    """Note the patterns of the user that were left out."""
-    for parser in parsers.values():
-        for regex, number in getattr(parser, "too_slow", {}).items():
-            census.slow.setdefault(f"the pattern {regex!r}", f"{source}:{number}")
-    if site is not None and site.is_slow:
-        census.slow.setdefault(f"the prefix {site.text!r}", source)
 
 
 # Logs of a run in which no parser found a measurement -> what the generic parser reads in them.
