@@ -14,14 +14,14 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 300,
-    "lines of modules": 70_764,
-    "modules with a single importer": 53,
+    "modules": 299,
+    "lines of modules": 69_694,
+    "modules with a single importer": 52,
     "per cent of lines that are imports": 6.5,
-    "imports inside functions": 259,
-    "value classes": 422,
-    "lines of tests": 61_399,
-    "test files": 437,
+    "imports inside functions": 255,
+    "value classes": 407,
+    "lines of tests": 59_329,
+    "test files": 425,
     "words of docs": 40_284,
     "lines of templates": 993,
 }
