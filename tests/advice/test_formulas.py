@@ -55,6 +55,16 @@ def test_what_a_strategy_saves() -> None:
     assert memory("ddp", checkpointing="full") < memory("ddp")
 
 
+@pytest.mark.parametrize(("strategy", "late"), [("ddp", 0.0), ("fsdp", 1.0)])
+def test_gradients_of_earlier_micro_batches_exist_from_the_start(
+    strategy: str, late: float
+) -> None:
+    """Whole ones: those of fsdp are made anew, 4 bytes of each of 1e9 parameters over 4 ranks."""
+    found = rank_memory(request(strategy, 4, accumulate=2), other(1e9), 8)
+    assert found is not None
+    assert found.late_gradients == late * 4 * 1e9 / 4
+
+
 def test_without_a_shape_activations_have_no_upper_bound() -> None:
     found = rank_memory(request("ddp", 4), other(1e9), 8)
     assert found is not None

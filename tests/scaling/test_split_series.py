@@ -101,6 +101,16 @@ def test_a_run_that_recorded_nothing_stays_with_its_point() -> None:
     assert "not recorded by every run, assumed to match: torch (1 run)" in found.notes
 
 
+def test_of_several_at_its_point_a_run_that_recorded_nothing_stays_with_most() -> None:
+    runs = [(1, TORCH[0]), (2, TORCH[0]), (2, TORCH[1]), (2, TORCH[1]), (2, None)]
+    _, frame = parted(runs)
+    two = frame[frame["nodes"] == 2]
+    assert dict(zip(two["series"], two["n_submitted"], strict=True)) == {
+        "torch=2.12.0": 1,
+        "torch=2.13.0": 3,
+    }
+
+
 def test_fields_that_change_together_name_a_series_once() -> None:
     both = [own | {"cuda": str(place)} for place, own in enumerate(TORCH)]
     found, _ = parted([(nodes, own) for nodes in (1, 2) for own in both])

@@ -172,6 +172,12 @@ def test_a_value_that_begins_with_an_equals_sign_is_no_comparison() -> None:
     assert sh("a=b") == "a=b"
 
 
+def test_a_line_of_a_value_ends_no_here_document() -> None:
+    value = "first\nEND\nlast"
+    script = f"cat <<END | bash\nprintf %s {sh(value)}\nEND\n"
+    assert subprocess.check_output(["bash", "-c", script], text=True) == value
+
+
 def test_a_comment_has_no_line_end_of_any_kind() -> None:
     ends = "\n\r\v\f\x1b\x85\u2028\u2029"
     assert comment(f"a{ends}b é") == f"a{' ' * len(ends)}b é"
