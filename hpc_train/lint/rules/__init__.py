@@ -20,12 +20,12 @@ from hpc_train.lint.rules import (
     resources,
     site,
     slurm_answer,
-    srun,
+    srun_and_mpi,
     torchrun,
 )
 
 _MODULES = (
-    header, directives, resources, srun, torchrun, rendezvous, exit_and_requeue,
+    header, directives, resources, srun_and_mpi, torchrun, rendezvous, exit_and_requeue,
     environment, nccl_network, site, slurm_answer, pbs,
 )  # fmt: skip
 

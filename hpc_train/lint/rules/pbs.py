@@ -17,7 +17,7 @@ from hpc_train.lint.pbs import (
 )
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.header import like_marker
-from hpc_train.lint.rules.srun import OTHER_MPI, OWN_PLACES, ranks_wanted
+from hpc_train.lint.rules.srun_and_mpi import OTHER_MPI, OWN_PLACES, ranks_wanted
 
 # Options of sbatch and of Torque -> what qsub of PBS has.
 _MEANT = {
