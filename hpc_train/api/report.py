@@ -65,9 +65,10 @@ class WrittenReport(Displayed):
         A ratio has three columns: `speedup`, `speedup_low`, `speedup_high`. Times in seconds; units
         and meaning of each column are in docs/reading-a-report.md.
         """
-        from hpc_train.reports.build import points_frame
+        from hpc_train.reports.formats.csv_table import flat_rows
+        from hpc_train.scaling.run_selection import row_frame
 
-        return points_frame(self._report)
+        return row_frame(flat_rows(self._report.tables[0]))
 
     @property
     def text(self) -> str:
@@ -132,9 +133,10 @@ class ScalingReport(WrittenReport):
     @property
     def runs(self) -> pd.DataFrame:
         """One row per requested run, also of failed and missing ones, with `state`, `problem`."""
-        from hpc_train.reports.build import runs_frame
+        from hpc_train.reports.formats.csv_table import flat_row
+        from hpc_train.scaling.run_selection import row_frame
 
-        return runs_frame(self._report)
+        return row_frame([flat_row(row) for row in self._report.run_rows])
 
     @cached_property
     def figures(self) -> tuple[ReportFigure, ...]:

@@ -10,7 +10,6 @@ from typing import Literal
 
 from hpc_train.base.errors import LogParseError, UnknownNameError
 from hpc_train.base.files import open_regular
-from hpc_train.foreign.table_file import is_result_table, sheet_of
 from hpc_train.logs.collect import no_such_file
 from hpc_train.logs.log_file import DAMAGE, UNPACK
 from hpc_train.logs.record import is_record_file
@@ -35,8 +34,7 @@ def classify(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
         except UnknownNameError as unknown:
             paths = _files(word)
             if not paths:
-                file, sheet = sheet_of(Path(word))
-                raise no_such_file(str(file) if sheet else word) or unknown from None
+                raise no_such_file(str(_with_sheet(word)[0])) or unknown from None
             if Path(word).suffix == ".py":
                 raise LogParseError(
                     f"{word}: a program, not a log", f"hpctrain submit {word}, then name its run"
@@ -47,12 +45,22 @@ def classify(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
 
 def _files(word: str) -> list[Path]:
     """Return the files of an argument, each with the sheet if it names one."""
-    file, sheet = sheet_of(Path(word))
+    file, sheet = _with_sheet(word)
     return [Path(f"{path}:{sheet}") for path in expanded(str(file))] if sheet else expanded(word)
+
+
+def _with_sheet(word: str) -> tuple[Path, str]:
+    """Return workbook and sheet of `FILE.xlsx:SHEET`; else the path and no sheet."""
+    if ".xls" not in word.lower():
+        return Path(word), ""
+    from hpc_train.foreign.table_file import sheet_of
+
+    return sheet_of(Path(word))
 
 
 _TABLE = "table"
 """The format of a table of results whose file name does not show it, such as stdin."""
+_LOGS = (".log", ".out", ".err")
 InputKind = Literal["tables", "records", "points", "logs"]
 
 
@@ -67,6 +75,10 @@ def kind_of(path: Path) -> InputKind:
     try:
         if is_record_file(path):
             return "records"
+        if path.suffix in _LOGS and path.is_file():
+            return "logs"
+        from hpc_train.foreign.table_file import is_result_table
+
         return "tables" if is_result_table(path) else "logs"
     except OSError:
         return "logs"

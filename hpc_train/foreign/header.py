@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import UNITS
@@ -18,14 +18,6 @@ _WALL = "wall_s"
 _OF_HISTORY = frozenset({"_step", "step", "epoch"})
 _MEASURES = frozenset({*vocabulary.MEASURES, *vocabulary.ASSUMED})
 RESULT_COLUMNS = frozenset({*vocabulary.RESULTS, *vocabulary.RATES_PER_GPU})
-ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run", "spread", "count"]
-_KINDS: dict[str, ColumnKind] = {
-    **dict.fromkeys(("", *vocabulary.UNUSED), "unused"),
-    **dict.fromkeys(vocabulary.CONDITIONS, "condition"),
-    **dict.fromkeys(vocabulary.OF_RUN, "run"),
-    **dict.fromkeys(vocabulary.MEASURES, "measure"),
-    **dict.fromkeys(vocabulary.SIZES, "size"),
-}
 STEPS_PER_SECOND = "steps/s"
 
 
@@ -35,7 +27,7 @@ class TableColumn(NamedTuple):
     A rate of steps has the name `step_time`, and the unit `STEPS_PER_SECOND`.
     """
 
-    kind: ColumnKind
+    kind: vocabulary.ColumnKind
     name: str
     factor: float = 1.0
     unit: str = ""
@@ -198,9 +190,4 @@ def _column(name: str, where: str) -> TableColumn:
             f"allowed: {', '.join(vocabulary.KNOWN)}; a new axis needs a name that is not similar "
             "to these",
         )
-    return TableColumn(kind_of(word), word, factor, unit)
-
-
-def kind_of(word: str) -> ColumnKind:
-    """Return the kind of a name."""
-    return _KINDS.get(word, "axis")
+    return TableColumn(vocabulary.kind_of(word), word, factor, unit)

@@ -15,9 +15,17 @@ from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.values import Value
 from hpc_train.base.yamlfile import join, read
-from hpc_train.foreign.header import kind_of
 from hpc_train.jobs.study import Gates, Scalar, Scaling, Warmup
-from hpc_train.logs.record import BATCH, SIZES, Record, Stated, complete_sizes, misspelt, plain_name
+from hpc_train.logs.record import (
+    BATCH,
+    SIZES,
+    Record,
+    Stated,
+    complete_sizes,
+    kind_of,
+    misspelt,
+    plain_name,
+)
 from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
 from hpc_train.runs.json_files import expanded
 

@@ -19,7 +19,6 @@ from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.event_file import is_event_file
 from hpc_train.logs.formats.formats import maker, own_formats
 from hpc_train.logs.log_file import NAMES, event_files, log_files, rank_of, readable
-from hpc_train.logs.pattern_suggestions import suggested_for
 from hpc_train.logs.read_log import GUESSING, LineSample, Log, ParseStats, Wanted, read_run
 from hpc_train.logs.record import Pack, Record
 
@@ -272,6 +271,8 @@ def nothing(logs: Sequence[Log], census: ParseStats, form: str = "auto") -> LogP
     hint = "hpctrain collect --list shows the formats, hpctrain help events how to print events"
     if str(paths[0]) == _STDIN:
         hint = f"for a table of results on stdin: hpctrain report - --parser table; {hint}"
+    from hpc_train.logs.pattern_suggestions import suggested_for
+
     if form == "auto" and (found := suggested_for(path for path in paths if path.is_file())):
         hint = f"{found[1][0].words}; {hint}"
     return LogParseError(

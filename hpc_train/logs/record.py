@@ -155,6 +155,14 @@ def headings() -> _Headings:
 _NAMES = headings()
 CONDITIONS, UNUSED, COUNTS = _NAMES.conditions, _NAMES.unused, _NAMES.counts
 ASSUMED, UNAMBIGUOUS, FACTORS = _NAMES.assumed, _NAMES.unambiguous, _NAMES.factors
+ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run", "spread", "count"]
+_KINDS: dict[str, ColumnKind] = {
+    **dict.fromkeys(("", *UNUSED), "unused"),
+    **dict.fromkeys(CONDITIONS, "condition"),
+    **dict.fromkeys(OF_RUN, "run"),
+    **dict.fromkeys(MEASURES, "measure"),
+    **dict.fromkeys(SIZES, "size"),
+}
 EXTREMES, SPREADS = _NAMES.extremes, _NAMES.spreads
 STATES = _NAMES.states
 RATES_OF_STEPS = _NAMES.rates_of_steps
@@ -171,6 +179,11 @@ class Stated(Value, frozen=True, kw_only=True):
     axes: dict[str, Any] = {}
     conditions: dict[str, str] = {}
     exclude: str = ""
+
+
+def kind_of(name: str) -> ColumnKind:
+    """Return what a column or a key of this name states; an unknown name is an axis."""
+    return _KINDS.get(name, "axis")
 
 
 def misspelt(name: str, known: tuple[str, ...]) -> str:

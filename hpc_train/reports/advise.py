@@ -44,8 +44,9 @@ from hpc_train.base.yamlfile import nearest_file
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.operations import FLOPS, PARAMETERS
 from hpc_train.jobs.read_job import points_of
+from hpc_train.jobs.study import ALONE
 from hpc_train.reports.report import Column, Report, ReportTable, Shown, table_of
-from hpc_train.reports.words import ABSENT
+from hpc_train.reports.words import ABSENT, Row, counted, plain_rows
 from hpc_train.sites.detection import choose_site, load_choice
 
 if TYPE_CHECKING:
@@ -245,7 +246,6 @@ def _steps(
     # Advice without earlier results needs no pandas.
     need("hpctrain advise with earlier results", "report")
     from hpc_train.reports.report_inputs import report_inputs
-    from hpc_train.scaling.comparison import common_conditions, measured_steps
     from hpc_train.scaling.runs import run_frame
     from hpc_train.scaling.speedup import speedup_frame
     from hpc_train.scaling.split_series import separated
@@ -262,8 +262,13 @@ def _steps(
     runs = separated(runs[~runs["run_id"].isin(others)], inputs.study).runs
     if others and runs.empty:
         raise PlanError("its runs have another command", f"--measured {word}")
-    points = speedup_frame(runs, inputs.study)
-    steps = [replace(one, here=not elsewhere) for one in measured_steps(runs, points, word)]
+    points = plain_rows(speedup_frame(runs, inputs.study))
+    strategies = _strategies(plain_rows(runs))
+    steps = [
+        step
+        for row in points
+        for step in _step(row, strategies[str(row["series"])], word, here=not elsewhere)
+    ]
     if not steps:
         raise PlanError(
             f"{word}: no point with a step time and known ranks",
@@ -273,7 +278,57 @@ def _steps(
     return EarlierSteps(
         steps=tuple(steps),
         notes=tuple(_notes(word, elsewhere, others, site, runs)),
-        conditions=common_conditions(runs, (PARAMETERS, FLOPS)),
+        conditions=_common(list(runs["conditions"]), (PARAMETERS, FLOPS)),
+    )
+
+
+def _common(stated: Sequence[Mapping[str, str]], names: Collection[str]) -> dict[str, str]:
+    """Return those of these conditions that all runs state, and state alike."""
+    found = {name: {own.get(name) for own in stated} for name in names}
+    alike = {name: values.pop() for name, values in found.items() if len(values) == 1}
+    return {name: value for name, value in alike.items() if value is not None}
+
+
+_OTHER_WORDS = {
+    "fsdp2": "fsdp", "zero3": "fsdp", "fullshard": "fsdp", "hybridshard": "hsdp",
+    "dataparallel": "dp", "distributeddataparallel": "ddp", "distributedoptimizer": "zero1",
+}  # fmt: skip
+
+
+def _strategies(runs: Sequence[Row]) -> dict[str, str]:
+    """Return the strategy of each series, in our words; empty if its runs do not state one."""
+    found: dict[str, set[str]] = {}
+    for one in runs:
+        stated = one["conditions"].get("strategy") or one.get("axis.strategy") or ""
+        word = str(stated).strip().lower()
+        word = _OTHER_WORDS.get(re.sub("[-_]", "", word), word)
+        found.setdefault(str(one["series"]), set()).add(word)
+    return {series: words.pop() if len(words) == 1 else "" for series, words in found.items()}
+
+
+def _step(row: Row, strategy: str, source: str, *, here: bool) -> Iterator[MeasuredStep]:
+    """Yield the step of a point that has a step time or a rate, and whose ranks are known.
+
+    Without a strategy it is `single` or `ddp`. One that advice does not know is kept: no other is
+    compared with it.
+    """
+    seconds, batch, ranks = row["step_time_s"], row["global_batch"], row["ranks"]
+    if seconds is None and row["samples_per_second"] and batch:
+        seconds = batch / row["samples_per_second"]
+    if ranks is None or not seconds:
+        return
+    named = source if row["series"] == ALONE else f"{source}, {row['series']}"
+    yield MeasuredStep(
+        seconds=seconds,
+        ranks=ranks,
+        batch=batch,
+        strategy="single" if ranks == 1 else strategy or "ddp",
+        source=f"{named}: {counted(ranks, 'rank')}, {counted(row['n_ok'], 'run')}",
+        peak_memory_gib=row["memory_gib"],
+        data_share=row["data_share"],
+        nodes=row["nodes"],
+        guessed=not strategy and ranks > 1,
+        here=here,
     )
 
 

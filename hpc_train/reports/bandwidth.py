@@ -6,6 +6,7 @@ table. Values are those of the benchmark: busbw if it states one, else algbw, el
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from math import ceil, log2
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hpc_train.base.values import Value
 from hpc_train.reports.figures import draw_all
 from hpc_train.reports.figures.canvas import (
     COLOURS,
@@ -28,7 +30,7 @@ from hpc_train.reports.report import OK, Column, Report, ReportTable, Shown, tab
 from hpc_train.reports.tables import runs_table
 from hpc_train.reports.words import ABSENT, UNKNOWN, one_line, place, plain_rows
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.largest_message_bandwidth import BandwidthTable
+from hpc_train.scaling.record_arrays import records_in
 from hpc_train.scaling.report_options import ReportOptions
 
 if TYPE_CHECKING:
@@ -52,8 +54,28 @@ METRICS = {
         "latency = time of a message or a collective, as printed.",
     ),
 }  # fmt: skip
+PLACEMENTS = ("out_of_place", "in_place", "")
 _APART = "each process ran a test of its own, nothing was measured between processes"
 _SENTENCES = 6
+
+
+class BandwidthTable(Value, frozen=True, kw_only=True):
+    """One table of a log: metric -> values by message size; `size` is that of the job."""
+
+    run: str
+    name: str
+    size: str
+    values: dict[str, dict[int, float]]
+
+    @property
+    def metric(self) -> str:
+        """The most important metric that the table states."""
+        return next(name for name in METRICS if name in self.values)
+
+    @property
+    def label(self) -> str:
+        """The name of the log, and the size if it is known."""
+        return f"{self.name}, {self.size}" if self.size else self.name
 
 
 def bandwidth_report(
@@ -207,3 +229,70 @@ def _size_axis(axes: Any, sizes: Sequence[int]) -> None:
     room = max(0.25, 0.03 * (high - low))
     axes.set_xlim(2 ** (low - room), 2 ** (high + room))
     axes.minorticks_off()
+
+
+def largest_busbw(fields: pd.DataFrame) -> dict[str, float]:
+    """Return run -> busbw [GB/s] at its largest message, of the better placement.
+
+    busbw as NVIDIA's nccl-tests define it (doc/PERFORMANCE.md): algbw times the factor of the
+    collective, 2(n-1)/n for all-reduce.
+    """
+    own = fields[(fields["metric"] == "busbw") & fields["variant"].isin(PLACEMENTS)]
+    own = own[own["message_size"].notna() & (own["value"] > 0)]
+    best = own.sort_values(["message_size", "value"]).groupby("run", observed=True)["value"].last()
+    return {str(run): float(value) for run, value in sorted(best.items(), key=str)}
+
+
+# Another measurement than that of the row, such as the minimum of its calls.
+_STATISTIC = re.compile(
+    r"(?:.{0,99}_)?(?:min|max|mean|median|p99\w{0,99}|average|peak|apart|both_ways|overall|pure)"
+)
+
+
+def bandwidth_tables(
+    sizes: Mapping[str, str], records: pd.DataFrame
+) -> tuple[list[BandwidthTable], set[str]]:
+    """Return the tables of the logs, and the logs whose processes were not connected.
+
+    `sizes` is what the job of each log is called by its size; empty if that is not known.
+    """
+    names = set(sizes)
+    alone = set(records["run"][records["variant"] == "apart"]) & names
+    wanted = records[records["metric"].isin(METRICS) & records["message_size"].notna()]
+    counts = wanted.groupby("run", observed=True)["message_size"].nunique()
+    several = {str(run): bool(count > 1) for run, count in counts.items()}
+    values: dict[tuple[str, str, int], dict[str, dict[int, list[float]]]] = {}
+    seen: dict[tuple[Any, ...], int] = {}
+    for record in records_in(wanted):
+        size, variant = record.message_size or 0, record.variant
+        if record.run not in names - alone or not record.value > 0 or _STATISTIC.fullmatch(variant):
+            continue
+        kind = "" if variant in PLACEMENTS else variant
+        # A size that comes again begins another table; a single size is measured repeatedly.
+        key = (record.run, record.rank, record.source, record.metric, variant, size)
+        seen[key] = number = seen.get(key, 0) + 1
+        number = number if several[record.run] else 1
+        table = values.setdefault((record.run, kind, number), {})
+        table.setdefault(record.metric, {}).setdefault(size, []).append(record.value)
+    tables = dict.fromkeys(names, 0)
+    for run, _, number in values:
+        tables[run] = max(tables[run], number)
+    lines = [
+        BandwidthTable(
+            run=run,
+            name=" ".join(filter(None, (run, kind, f"table {number}" if tables[run] > 1 else ""))),
+            size=sizes[run],
+            values={metric: _best(metric, own, several[run]) for metric, own in table.items()},
+        )
+        for (run, kind, number), table in values.items()
+    ]
+    order = {run: place for place, run in enumerate(sizes)}
+    return sorted(lines, key=lambda line: order[line.run]), alone
+
+
+def _best(metric: str, found: dict[int, list[float]], several: bool) -> dict[int, float]:
+    """Return the value of each size: of the better placement, or the mean of single trials."""
+    if several:
+        better = min if metric == "latency" else max
+        return {size: better(found[size]) for size in sorted(found)}
+    return {size: sum(own) / len(own) for size, own in found.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,17 +15,32 @@ from hpc_train.base.files import is_folder, is_regular
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression
 from hpc_train.reports.caveats import MEANING, implausible_of_side, run_caveats
-from hpc_train.reports.compare import side
-from hpc_train.reports.formats.csv_table import flat_row, flat_rows
-from hpc_train.reports.gates import OF_RUN, REFERENCE, GateInputs, gated
-from hpc_train.reports.report import CAVEATS, Fact, Report
+from hpc_train.reports.gates import (
+    OF_RUN,
+    REFERENCE,
+    against_reference,
+    gated,
+    scripts_there,
+    unreadable,
+    verdicts,
+)
+from hpc_train.reports.report import CAVEATS, Fact, GateResult, Report
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
+from hpc_train.reports.scaling_report import scaling_report
+from hpc_train.reports.table_layout import all_columns
+from hpc_train.reports.tables import with_laws, with_strategies, with_target
+from hpc_train.reports.words import plain_rows
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.run import JobState, Run
+from hpc_train.scaling.caveats import apart_points, slow_runs, with_implausible
+from hpc_train.scaling.record_arrays import has_step_times, parsers_of
 from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.scaling.run_flags import IMPLAUSIBLE
-from hpc_train.scaling.run_selection import row_frame
+from hpc_train.scaling.runs import run_frame
+from hpc_train.scaling.scaling_fits import fits
+from hpc_train.scaling.speedup import speedup_frame
+from hpc_train.scaling.split_series import separated
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.version import VERSION
 
@@ -44,16 +59,6 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     Raises:
         ReportError: the runs contradict what the study declares.
     """
-    from hpc_train.reports.scaling_report import scaling_report
-    from hpc_train.reports.table_layout import all_columns
-    from hpc_train.reports.tables import with_laws, with_strategies, with_target
-    from hpc_train.scaling.caveats import apart_points, slow_runs, with_implausible
-    from hpc_train.scaling.comparison import fastest_frame, strategy_rows
-    from hpc_train.scaling.runs import run_frame
-    from hpc_train.scaling.scaling_fits import fits
-    from hpc_train.scaling.speedup import speedup_frame
-    from hpc_train.scaling.split_series import separated
-
     study, records = _with_options(inputs.study, options), inputs.records
     runs, notes = separated(run_frame(study, records), study)
     runs = with_implausible(runs)
@@ -63,9 +68,13 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         return _with_provenance(benchmarks, inputs, options)
     points = speedup_frame(runs, study)
     laws = fits(points, options.forecast)
-    compared = fastest_frame(runs, points, study)
+    compared, trained = None, list[dict[str, Any]]()
+    if len({*runs["series"]}) > 1:
+        from hpc_train.scaling.comparison import fastest_frame, strategy_rows
+
+        compared, trained = fastest_frame(runs, points, study), strategy_rows(runs, records)
     report = scaling_report(study, runs, points, compared, wide=options.wide)
-    report = with_strategies(report, study, strategy_rows(runs, records))
+    report = with_strategies(report, study, trained)
     caveats = run_caveats(apart_points(runs, points), slow_runs(runs), points)
     report = msgspec.structs.replace(report, summary=(*report.summary, *caveats))
     report = with_laws(report, laws, options.forecast)
@@ -93,12 +102,11 @@ def _of_benchmarks(
     study: ExpectedStudy, runs: pd.DataFrame, records: pd.DataFrame, options: ReportOptions
 ) -> Report | None:
     """Return the report of benchmarks; None if a run is a training, or a gate has to be decided."""
-    from hpc_train.reports.bandwidth import bandwidth_report, sizes_of_jobs
-    from hpc_train.scaling.largest_message_bandwidth import bandwidth_tables
-
     benchmarks = (runs["state"] == "UNPARSED") & ~runs["problem"].str.startswith(CONTRADICTED)
     if study.gates != Gates() or (runs["state"] == JobState.COMPLETED.value).any():
         return None
+    from hpc_train.reports.bandwidth import bandwidth_report, bandwidth_tables, sizes_of_jobs
+
     tables, apart = bandwidth_tables(sizes_of_jobs(runs[benchmarks]), records)
     return bandwidth_report(study, runs, (tables, apart), options) if tables or apart else None
 
@@ -185,35 +193,39 @@ def _with_gate_results(
     Raises:
         ReportError: the reference of the regression gate on the command line cannot be read.
     """
-    from hpc_train.reports.words import plain_rows
-    from hpc_train.scaling.comparison import comparison_frame
-    from hpc_train.scaling.largest_message_bandwidth import largest_busbw
-
     (runs, points), study = tables, inputs.study
-    notes = [RULE_WORDS[study.gates.rule]] if study.gates.rule else []
-    changes: list[dict[str, Any]] = []
-    implausible: tuple[str, ...] = ()
-    unknown = ""
-    if study.gates.regression is not None and options.search is not None:
+    gates, notes = study.gates, [RULE_WORDS[study.gates.rule]] if study.gates.rule else []
+    others: list[GateResult] = []
+    if gates.script:
+        there = sum(is_regular(run.folder.script) for run in inputs.own)
+        others.append(scripts_there(len(inputs.own), there))
+    if gates.regression is not None and options.search is not None:
+        from hpc_train.reports.compare import side
+        from hpc_train.scaling.comparison import comparison_frame
+
         try:
-            old = side(study.gates.regression.against, options.search, study.allow_mixed)
-            frame = comparison_frame(old.runs, runs, allow_mixed=study.allow_mixed)
-            changes = plain_rows(frame)
-            implausible = tuple(implausible_of_side(old.points))
+            old = side(gates.regression.against, options.search, study.allow_mixed)
+            changes = plain_rows(comparison_frame(old.runs, runs, allow_mixed=study.allow_mixed))
+            wrong = implausible_of_side(old.points)
+            others += against_reference(gates.regression, changes, wrong)
         except HpcTrainError as failure:
             if options.against is not None:
                 raise ReportError(f"{REFERENCE}: {failure.message}", failure.hint) from None
-            unknown = failure.message
-    known = GateInputs(
-        scripts=(len(inputs.own), sum(is_regular(run.folder.script) for run in inputs.own)),
-        busbw=largest_busbw(inputs.records) if study.gates.busbw else {},
-        runs=tuple(plain_rows(runs[[name for name in OF_RUN if name in runs]])),
-        changes=tuple(changes),
-        implausible=implausible,
-        reference_unknown=unknown,
+            others.append(unreadable(failure.message))
+    busbw: Mapping[str, float] = {}
+    if gates.busbw:
+        from hpc_train.reports.bandwidth import largest_busbw
+
+        busbw = largest_busbw(inputs.records)
+    found = verdicts(
+        gates,
+        plain_rows(points),
+        plain_rows(runs[[name for name in OF_RUN if name in runs]]),
+        others,
+        busbw,
     )
     report = msgspec.structs.replace(report, notes=(*report.notes, *notes))
-    return gated(report, study.gates, plain_rows(points), known)
+    return gated(report, found, others)
 
 
 # Facts that a reviewer may request (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not
@@ -230,8 +242,6 @@ NOT_RECORDED = "not recorded"
 
 def provenance(inputs: ReportInputs) -> tuple[Fact, ...]:
     """Return the facts about the runs, each value with the number of runs that have it."""
-    from hpc_train.scaling.record_arrays import has_step_times, parsers_of
-
     study, count = inputs.study, len(inputs.study.runs)
     by_name: dict[str, Counter[str]] = defaultdict(Counter)
     for of_run in _facts_of_runs(inputs):
@@ -317,16 +327,6 @@ def _job(run: Run) -> str:
     if run.submission is None or find_batch_system(run.submission.executor).this_machine:
         return ""
     return (run.status.job if run.status else "") or run.submission.native_id
-
-
-def points_frame(report: Report) -> pd.DataFrame:
-    """Return the columns of `hpctrain report -f csv`, with all digits."""
-    return row_frame(flat_rows(report.tables[0]) if report.tables else [])
-
-
-def runs_frame(report: Report) -> pd.DataFrame:
-    """Return one row per requested run, also of failed and missing ones."""
-    return row_frame([flat_row(row) for row in report.run_rows])
 
 
 _LINES = 3

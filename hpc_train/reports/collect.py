@@ -28,7 +28,6 @@ from hpc_train.logs.collect import (
 )
 from hpc_train.logs.formats.pattern import own_patterns
 from hpc_train.logs.log_file import log_files
-from hpc_train.logs.pattern_suggestions import suggested_for
 from hpc_train.logs.read_log import (
     GUESSING,
     Log,
@@ -46,7 +45,6 @@ from hpc_train.runs.expected_runs import ExpectedStudy, expected_study, single_j
 from hpc_train.runs.json_files import read_cache, write_cache, write_file
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_folders import read_study
-from hpc_train.runs.run_states import runs_below
 
 if TYPE_CHECKING:
     from hpc_train.logs.formats.base import LogParser
@@ -138,6 +136,8 @@ def study_runs(logs: Sequence[Path], homes: Sequence[Path], options: Wanted) -> 
     Raises:
         StoreError: study.json is damaged, or several studies are mixed.
     """
+    from hpc_train.runs.run_states import runs_below
+
     if logs:
         raise StoreError("foreign logs and run folders cannot be put into one table")
     if len(homes) > 1:
@@ -215,6 +215,8 @@ class Collection:
         for run, problem in self.problems.items():
             if not self.counts[run]:
                 yield f"no record: {run}  {problem}"
+        from hpc_train.logs.pattern_suggestions import suggested_for
+
         if not runs and (found := suggested_for(log_files(self._folders))):
             yield f"{found[0]}:{found[1][0].line}: {found[1][0].words}"
         for warning in (*self.stats.refusals(), *apart_warnings(self._unconnected)):

@@ -47,8 +47,14 @@ from hpc_train.reports.words import (
 )
 from hpc_train.runs.conditions import OF_SITES, differences
 from hpc_train.runs.run import Run
+from hpc_train.scaling.caveats import with_implausible
+from hpc_train.scaling.comparison import apart_sides, comparison_frame
 from hpc_train.scaling.report_options import CONFIDENCE
 from hpc_train.scaling.run_flags import FlagCode, flag_of
+from hpc_train.scaling.run_selection import selected, stored_runs
+from hpc_train.scaling.runs import run_frame
+from hpc_train.scaling.speedup import speedup_frame
+from hpc_train.scaling.split_series import separated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,9 +129,6 @@ def compare(
     Raises:
         HpcTrainError: a side does not exist, is empty, or has no selected run.
     """
-    from hpc_train.scaling.caveats import apart_sides
-    from hpc_train.scaling.comparison import comparison_frame
-
     if min_effect is not None and not 0 < min_effect < 1:
         raise ReportError(f"--min-effect {min_effect:g}: must be between 0 and 1; 0.02 is 2 %")
     sides = [side(word, search, allow_mixed) for word in (a, b)]
@@ -217,8 +220,6 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     Raises:
         HpcTrainError: it does not exist, or no run was selected.
     """
-    from hpc_train.scaling.run_selection import selected
-
     name, pairs = selection(word)
     whole = _stored(Path(name)) or _read_side(name, search, allow_mixed)
     if not pairs:
@@ -245,11 +246,6 @@ def selection(word: str) -> tuple[str, dict[str, str]]:
 
 
 def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
-    from hpc_train.scaling.caveats import with_implausible
-    from hpc_train.scaling.runs import run_frame
-    from hpc_train.scaling.speedup import speedup_frame
-    from hpc_train.scaling.split_series import separated
-
     inputs = report_inputs([word], search)
     # The batch is not a condition: it only has to be equal on both sides of a point.
     conditions = tuple(name for name in allow_mixed if name != "global_batch")
@@ -272,8 +268,6 @@ def _stored(path: Path) -> Side | None:
     content = read_regular(path)
     if not _REPORT.match(content):
         return None
-    from hpc_train.scaling.run_selection import stored_runs
-
     try:
         found = msgspec.json.decode(content, type=dict[str, Any])
         if found["schema"] != SCHEMA:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import fmean, median
-from typing import NamedTuple
+from types import MappingProxyType
 from xml.etree import ElementTree as Xml
 
 import msgspec
 
-from hpc_train.jobs.study import ALONE, Gates
+from hpc_train.jobs.study import ALONE, Gates, Regression
 from hpc_train.reports.caveats import MEANING, implausible_ratios
 from hpc_train.reports.report import (
     CAVEATS,
@@ -70,27 +70,13 @@ _HEADINGS = ("gate", "limit", "met", "not met at", "not decided at")
 _DOUBTS = {"accuracy": "the accuracy fell", "loss": "the loss rose or is not finite"}
 
 
-class GateInputs(NamedTuple):
-    """Input of gates in addition to the points.
+def gated(report: Report, found: Sequence[GateResult], others: Sequence[GateResult] = ()) -> Report:
+    """Return the report with the verdicts: a table, caveats, and in `checks` those not met.
 
-    `scripts`: number of runs, and of runs with a script. `busbw`: GB/s by run. `runs`: rows of the
-    runs, with the columns OF_RUN. `changes`: rows of a comparison with `against`, whose values
-    the lines `implausible` are on. `reference_unknown`: why there are no `changes`.
+    What `others` say of the reference is a caveat whichever gates are on.
     """
-
-    scripts: tuple[int, int] = (0, 0)
-    busbw: Mapping[str, float] = {}
-    runs: tuple[Row, ...] = ()
-    changes: tuple[Row, ...] = ()
-    implausible: tuple[str, ...] = ()
-    reference_unknown: str = ""
-
-
-def gated(report: Report, gates: Gates, points: Sequence[Row], known: GateInputs) -> Report:
-    """Return the report with the verdicts: a table, caveats, and in `checks` those not met."""
-    found = verdicts(gates, points, known)
     table, words = _table(found), checked_gates(found)
-    caveats = [*_caveats(gates, known, found)]
+    caveats = [*_caveats(found, others)]
     if any(verdict.outcome == "error" for verdict in found):
         caveats.append(f"{CAVEATS}not every gate could be read. {words}")
     return msgspec.structs.replace(
@@ -102,8 +88,17 @@ def gated(report: Report, gates: Gates, points: Sequence[Row], known: GateInputs
     )
 
 
-def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[GateResult, ...]:
+def verdicts(
+    gates: Gates,
+    points: Sequence[Row],
+    runs: Sequence[Row] = (),
+    others: Sequence[GateResult] = (),
+    busbw: Mapping[str, float] = MappingProxyType({}),
+) -> tuple[GateResult, ...]:
     """Decide each requested gate at each point.
+
+    `runs` are rows with the columns OF_RUN, `busbw` are GB/s by run; `others` are verdicts of
+    `scripts_there` and `against_reference`.
 
     Efficiency and the speedup from half the size are compared by their value; the interval is in
     the reason. The baseline, 1 by definition, is not tested. A gate that cannot be decided at any
@@ -113,21 +108,17 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
         *_ratio("efficiency", gates.efficiency, points),
         *_ratio("doubling", gates.doubling, points),
         *_node_counts(gates.node_counts, points),
+        *(verdict for verdict in others if verdict.gate != "plausible"),
     ]
-    if gates.script:
-        runs, there = known.scripts
-        none = "no job script: the input consists of logs"
-        reason = f"scripts of {there} of {runs} runs" if runs else none
-        found.append(_result("script", WHOLE, 0 < runs == there, reason))
-    for run, value in known.busbw.items() if gates.busbw is not None else ():
+    for run, value in busbw.items() if gates.busbw is not None else ():
         said = f"busbw {value:.4g} GB/s"
         found.append(_at_least("busbw", run, said, gates.busbw or 0.0, {"value": value}))
-    found += _regressions(gates, known.changes, known.reference_unknown)
-    found += _quality(gates, points, known.runs)
+    found += _quality(gates, points, runs)
     if gates.plausible is not False:
-        found += [*_plausible(points), *_of_reference(gates, known)]
+        found += _plausible(points)
+        found += [verdict for verdict in others if verdict.gate == "plausible"]
     if gates.missing is not False:
-        found += _missing(points, known)
+        found += _missing(points, runs, busbw)
     decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}
     for name in GATES:
         limit = getattr(gates, name)
@@ -275,14 +266,32 @@ def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[GateResul
         yield _at_least("node_counts", where, said, limit, {"value": len(counts)})
 
 
-def _regressions(gates: Gates, changes: Sequence[Row], unknown: str) -> Iterator[GateResult]:
-    """Yield regressions: the interval of new/old, or its value, is below 1 - tolerance."""
-    if gates.regression is None:
-        return
-    if unknown:
-        yield _result("regression", REFERENCE, "error", unknown)
-        return
-    limit, old, name = 1 - gates.regression.tolerance, gates.regression.against, names(changes)
+def scripts_there(runs: int, there: int) -> GateResult:
+    """Return whether each of so many runs of hpctrain has its job script."""
+    none = "no job script: the input consists of logs"
+    reason = f"scripts of {there} of {runs} runs" if runs else none
+    return _result("script", WHOLE, 0 < runs == there, reason)
+
+
+def unreadable(why: str) -> GateResult:
+    """Return the verdict on a reference that cannot be read."""
+    return _result("regression", REFERENCE, "error", why)
+
+
+def against_reference(
+    gate: Regression, changes: Sequence[Row], implausible: Iterable[str] = ()
+) -> Iterator[GateResult]:
+    """Yield the verdicts on the rows of a comparison with the reference of the regression gate.
+
+    A regression: the interval of new/old, or its value, is below 1 - tolerance. Not plausible are
+    the lines `implausible` on the reference, and ratios that are too large for a change.
+    """
+    limit, old, name = 1 - gate.tolerance, gate.against, names(changes)
+    for line in implausible:
+        yield _result("plausible", f"reference {old}", "not met", line)
+    for row, ratio in implausible_ratios(changes):
+        reason = f"{MEANING[FlagCode.UNIT]}: {significant(ratio)} times the speed of {old}"
+        yield _result("plausible", name(row), "not met", reason)
     for row in changes:
         numbers = _numbers(row, "ratio")
         if numbers is None:
@@ -313,21 +322,9 @@ def _plausible(points: Sequence[Row]) -> Iterator[GateResult]:
             yield _result("plausible", name(row), not wrong, reasons or "no implausible value")
 
 
-def _of_reference(gates: Gates, known: GateInputs) -> Iterator[GateResult]:
-    """Fail for what is implausible of the regression gate's reference, and ratios to it."""
-    if gates.regression is None:
-        return
-    old, name = gates.regression.against, names(known.changes)
-    for line in known.implausible:
-        yield _result("plausible", f"reference {old}", "not met", line)
-    for row, ratio in implausible_ratios(known.changes):
-        reason = f"{MEANING[FlagCode.UNIT]}: {significant(ratio)} times the speed of {old}"
-        yield _result("plausible", name(row), "not met", reason)
-
-
-def _caveats(gates: Gates, known: GateInputs, found: Sequence[GateResult]) -> Iterator[str]:
+def _caveats(found: Sequence[GateResult], reference: Sequence[GateResult]) -> Iterator[str]:
     """Yield a caveat for what is implausible of the reference, and each gate with a doubt."""
-    if wrong := [f"{one.where}: {one.reason}" for one in _of_reference(gates, known)]:
+    if wrong := [f"{one.where}: {one.reason}" for one in reference if one.gate == "plausible"]:
         yield f"{CAVEATS}{first_of(wrong, '; ')}."
     for gate, words in _DOUBTS.items():
         own = [v for v in found if v.gate == gate and v.outcome in _FAILED]
@@ -335,13 +332,15 @@ def _caveats(gates: Gates, known: GateInputs, found: Sequence[GateResult]) -> It
             yield f"{CAVEATS}{words}: {first_of((f'{v.where} ({v.reason})' for v in own), '; ')}."
 
 
-def _missing(points: Sequence[Row], known: GateInputs) -> Iterator[GateResult]:
+def _missing(
+    points: Sequence[Row], every: Sequence[Row], busbw: Collection[str]
+) -> Iterator[GateResult]:
     """Fail at points without an ok run, unless all their runs are benchmarks with a bandwidth."""
-    runs = grouped((run for run in known.runs if run["state"] != EXCLUDED), point_of)
+    runs = grouped((run for run in every if run["state"] != EXCLUDED), point_of)
     name = names(points)
     for row in points:
         own = runs.get(point_of(row), [])
-        measured = len(own) if all(_is_benchmark(run, known.busbw) for run in own) else 0
+        measured = len(own) if all(_is_benchmark(run, busbw) for run in own) else 0
         reason = f"{row['n_ok']} ok" if row["n_ok"] else row["not_ok"] or "no run"
         reason = f"{measured} with a bandwidth" if measured else reason
         yield _result("missing", name(row), bool(row["n_ok"] or measured), reason)

@@ -19,13 +19,11 @@ from hpc_train.base.values import Value
 from hpc_train.base.yamlfile import read
 from hpc_train.foreign.classify_inputs import classify, one_kind, refuse_same_logs
 from hpc_train.foreign.points_file import Points, in_order, logs_named, read_points, sized
-from hpc_train.foreign.table_file import read_table
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.operations import PEAK
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.collect import apart_warnings, foreign_runs, nothing, packs_in, wanted
 from hpc_train.logs.log_file import log_files, rank_of
-from hpc_train.logs.pattern_suggestions import suggested_for
 from hpc_train.logs.read_log import GUESSING, ParseStats
 from hpc_train.logs.record import RESULTS, Record, read_record_file
 from hpc_train.nccl.transport import run_transport, site_network, transport_notes
@@ -34,7 +32,18 @@ from hpc_train.runs.conditions import Transport, conditions_of
 from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
 from hpc_train.runs.run import JobState, Manifest, Run
 from hpc_train.runs.run_folders import homes, is_run, run_folders
-from hpc_train.sites.load import load_site
+from hpc_train.scaling.record_arrays import (
+    first_of_parser,
+    gathered,
+    highest_ranks,
+    joined_arrays,
+    metrics_of,
+    most_steps,
+    of_last_job,
+    record_arrays,
+    run_level_records,
+    with_rates,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +110,6 @@ def report_inputs(
         given = search.points or f"--{next(iter(search.sizes))}"
         raise LogParseError(f"{given}: the sizes of hpctrain's runs are known")
     found = _own(paths, homes, search, stats) if homes else _foreign(paths, search, stats)
-    from hpc_train.scaling.record_arrays import with_rates
 
     sizes = "".join(f" --{name} {','.join(map(str, n))}" for name, n in search.sizes.items())
     batch, scaling = search.batch or found.study.batch, search.scaling or found.study.scaling
@@ -137,7 +145,6 @@ def _own(
     paths: Sequence[Path], homes: Sequence[Path], search: Search, stats: ParseStats
 ) -> ReportInputs:
     """Return the inputs of a study of hpctrain, or of the runs of a job."""
-    from hpc_train.scaling.record_arrays import gathered
 
     found = study_runs(paths, homes, wanted(search.form, search.prefix, search.patterns))
     study, own, records = found.study, found.runs, gathered(found.packs(stats))
@@ -174,6 +181,8 @@ def _partition(manifest: Manifest) -> tuple[str, ...]:
 
 def _gpu_peaks(site: str, partition: tuple[str, ...]) -> str:
     """Return `bf16=989.5 fp32=67`, the peak of the GPUs by the profile of the site; else ``."""
+    from hpc_train.sites.load import load_site
+
     try:
         partitions = load_site(site).value.partitions
     except HpcTrainError:
@@ -188,7 +197,6 @@ def _checked(
     found: ReportInputs, conditions: Mapping[str, Mapping[str, str]], stats: ParseStats
 ) -> ReportInputs:
     """Return inputs with warnings, whose runs have recorded conditions; stated ones win."""
-    from hpc_train.scaling.record_arrays import run_level_records
 
     study, transports = found.study, found.transports
     warnings = (
@@ -222,7 +230,6 @@ _BY_DURATION = (
 
 def _warmup_of_short_runs(study: ExpectedStudy, records: pd.DataFrame) -> tuple[Warmup, str]:
     """Return half the steps as the warm-up where the usual one leaves none, and that assumption."""
-    from hpc_train.scaling.record_arrays import most_steps
 
     usual, most = Warmup(), most_steps(records, _TIMED)
     if study.warmup != usual or not 0 < most <= usual.steps:
@@ -238,12 +245,13 @@ def _with_durations(
 
     The second value is the assumption, or the option that reads such a line; empty if neither.
     """
-    from hpc_train.scaling.record_arrays import joined_arrays, metrics_of, record_arrays
 
     known = metrics_of(records)
     done = [run for run in study.runs if run.state == JobState.COMPLETED.value and run.wall_s]
     if not done or any(own & _TIMED for own in known.values()):
         return records, ""
+    from hpc_train.logs.pattern_suggestions import suggested_for
+
     logs = next(log_files([run.folder.logs]) for run in own if run.folder.run_id == done[0].run_id)
     _, offered = suggested_for(logs) or ("", [])
     if timed := [one.words for one in offered if one.metric in _TIMED]:
@@ -292,7 +300,6 @@ def _sized(found: ReportInputs, search: Search, points: Points | None) -> Report
     """Return the inputs with the sizes that options or a file of sizes state."""
     if not search.sizes and points is None:
         return found
-    from hpc_train.scaling.record_arrays import joined_arrays, record_arrays, run_level_records
 
     run_level = run_level_records(found.records)
     if points is None:
@@ -309,7 +316,6 @@ _LONGEST = 60
 
 def guessed_values(records: pd.DataFrame, stats: ParseStats) -> str:
     """Return which logs the generic parser read, and how it read the first value; empty if none."""
-    from hpc_train.scaling.record_arrays import first_of_parser
 
     found = first_of_parser(records, GUESSING)
     if found is None:
@@ -342,10 +348,10 @@ def _of_tables(paths: Sequence[Path], search: Search) -> ReportInputs:
     if search.points is not None or search.sizes:
         given = search.points or f"--{next(iter(search.sizes))}"
         raise LogParseError(f"{given}: a table has the sizes of its runs in columns")
-    tables = list(map(read_table, paths))
-    # Numpy and pandas are imported here, so that errors above are reported at once.
     from hpc_train.foreign.runs_from_table import table_study
-    from hpc_train.scaling.record_arrays import record_arrays
+    from hpc_train.foreign.table_file import read_table
+
+    tables = list(map(read_table, paths))
 
     study, records = table_study(tables)
     return ReportInputs(study=study, records=record_arrays(records))
@@ -354,7 +360,6 @@ def _of_tables(paths: Sequence[Path], search: Search) -> ReportInputs:
 def _of_logs(paths: Sequence[Path], search: Search, stats: ParseStats) -> ReportInputs:
     # Tables and records need no diagnosis, and its signatures are slow to load.
     from hpc_train.diagnosis.diagnose import log_ends
-    from hpc_train.scaling.record_arrays import gathered, highest_ranks, metrics_of, of_last_job
 
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
@@ -402,7 +407,6 @@ def _failed(
 
 
 def _of_records(paths: Sequence[Path]) -> ReportInputs:
-    from hpc_train.scaling.record_arrays import joined_arrays, metrics_of, record_arrays
 
     parts = []
     for path in paths:

@@ -87,14 +87,13 @@ def scaling_report(
     """
     points = plain_rows(points_frame)
     fastest = [] if fastest_frame is None else plain_rows(fastest_frame)
-    compared = () if fastest_frame is None else (fastest_table(fastest, points),)
     table, failed = points_table(points, wide=wide), runs_table(runs_frame)
     waiting = len(study.unfinished)
     return Report(
         title=_title(study, runs_frame, points)
         + (f" (partial: {waiting} of {len(study.runs)} runs not finished)" if waiting else ""),
         summary=summary_lines(study, runs_frame, points, fastest),
-        tables=(table, *compared, failed),
+        tables=(table, fastest_table(fastest, points), failed),
         notes=(
             *_notes(study, runs_frame, points),
             *(

@@ -17,12 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.scaling.comparison import matched
 from hpc_train.scaling.points import KEY, Grouped, bases_of, grouped, rates_by
 from hpc_train.scaling.record_arrays import Floats, Ints, Mask, codes, known, numbers
 from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import OK, UNPARSED
-from hpc_train.sites.gpu_specs import most_gib
 
 # The probability that compared points of equal nodes are named.
 LEVEL = 0.05
@@ -61,48 +59,30 @@ def apart_points(runs: pd.DataFrame, points: pd.DataFrame) -> tuple[ApartPoints,
     known. It is compared with the baseline of its series, and with the point of its size in the
     first series.
     """
-    sets = [_nodes(text) for text in runs["node_list"]] if "node_list" in runs else []
-    if not any(sets):
+    if "node_list" not in runs or not any(runs["node_list"]):
         return ()
-    groups = grouped(runs)
-    own: dict[int, list[Nodes]] = {}
-    for run in np.flatnonzero(groups.ok).tolist():
-        own.setdefault(int(groups.point[run]), []).append(sets[run])
-    return tuple(_apart(_point_nodes(own), _compared(points)))
+    return tuple(apart(runs, grouped(runs).point, _compared(points)))
 
 
-def apart_sides(a: pd.DataFrame, b: pd.DataFrame) -> tuple[ApartPoints, ...]:
-    """Return the points of a comparison whose two sides have no common node, as its rows."""
-    sides = matched(a, b)
-    runs = sides.runs[sides.runs["state"] == OK]
-    names = runs["node_list"] if "node_list" in runs else [""] * len(runs)
-    own: dict[int, list[Nodes]] = {}
-    for point, text in zip(runs["point"].tolist(), names, strict=True):
-        own.setdefault(point, []).append(_nodes(text))
-    pairs = [(2 * row, 2 * row + 1) for row in range(len(sides.rows))]
-    return tuple(
-        one._replace(point=one.point // 2, other=one.other // 2)
-        for one in _apart(_point_nodes(own), pairs)
-    )
-
-
-def _nodes(text: object) -> Nodes:
-    return frozenset(text.split(",")) if isinstance(text, str) and text else Nodes()
-
-
-def _apart(
-    found: Mapping[int, tuple[Nodes, float]], compared: Iterable[tuple[int, int]]
+def apart(
+    runs: pd.DataFrame, point: Ints, compared: Iterable[tuple[int, int]]
 ) -> Iterator[ApartPoints]:
     """Yield the compared points without a common node, if nodes at random do not explain it.
 
-    They count if the runs of one or both are on one set of nodes.
+    They count if the runs of one or both are on one set of nodes; `point` is that of each run.
     """
+    own: dict[int, list[Nodes]] = {}
+    for place in np.flatnonzero((runs["state"] == OK).to_numpy(dtype=bool)).tolist():
+        text = runs["node_list"].iloc[place]
+        nodes = Nodes(text.split(",")) if isinstance(text, str) and text else Nodes()
+        own.setdefault(int(point[place]), []).append(nodes)
+    found = _point_nodes(own)
     pairs = [(a, b) for a, b in compared if a in found and b in found]
-    for point, other in pairs:
-        (own, chance), (others, of_others) = found[point], found[other]
+    for one, other in pairs:
+        (of_one, chance), (others, of_others) = found[one], found[other]
         # A quarter of the level, for sets of one point and of both points are two tests.
-        if chance * of_others * len(pairs) <= LEVEL / 4 and not own & others:
-            yield ApartPoints(point, other, tuple(sorted(own)), tuple(sorted(others)))
+        if chance * of_others * len(pairs) <= LEVEL / 4 and not of_one & others:
+            yield ApartPoints(one, other, tuple(sorted(of_one)), tuple(sorted(others)))
 
 
 def _point_nodes(own: Mapping[int, Sequence[Nodes]]) -> dict[int, tuple[Nodes, float]]:
@@ -261,6 +241,10 @@ def _memory(own: pd.DataFrame) -> _Found:
     # A process that drives several GPUs has the memory of all.
     each = np.fmax(gpus / np.where(tasks > 0, tasks, np.nan), 1.0)
     used = numbers(own, "memory_gib")
+    if not (used > 0).any():
+        return
+    from hpc_train.sites.gpu_specs import most_gib
+
     models = [_text(one, "gpu") or _text(one, "gpu_type") for one in own["conditions"]]
     known = {gpu: (most_gib(gpu) if gpu else None) or np.inf for gpu in dict.fromkeys(models)}
     most = np.array([known[gpu] for gpu in models], dtype=np.float64) * each

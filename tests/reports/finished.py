@@ -10,7 +10,7 @@ import msgspec
 from hpc_train.jobs.job import Topology
 from hpc_train.jobs.study import Gates, Warmup
 from hpc_train.logs.record import Record
-from hpc_train.reports.gates import GateInputs, gated
+from hpc_train.reports.gates import gated, verdicts
 from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.words import plain_rows
@@ -48,7 +48,7 @@ def report(problem: str = HOSTILE) -> Report:
     runs = run_frame(study, records)
     points = speedup_frame(runs, study)
     made = scaling_report(study, runs, points, fastest_frame(runs, points, study))
-    return gated(made, study.gates, plain_rows(points), GateInputs())
+    return gated(made, verdicts(study.gates, plain_rows(points)))
 
 
 def empty() -> Report:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hpc_train.jobs.study import Gates
-from hpc_train.reports.gates import GateInputs, verdicts
+from hpc_train.reports.gates import verdicts
 from hpc_train.scaling.run_flags import LOSS_LOST
 
 SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
@@ -30,7 +30,7 @@ def run(nodes: int, accuracy: float | None, loss: float | None = None, **more: A
 
 def said(*runs: dict[str, Any], gates: Gates | None = None) -> list[tuple[str, str, str]]:
     points = [point(nodes) for nodes in dict.fromkeys(one["nodes"] for one in runs)]
-    found = verdicts(gates or Gates(), points, GateInputs(runs=runs))
+    found = verdicts(gates or Gates(), points, runs)
     always = ("missing", "plausible")
     own: list[tuple[str, str, str]] = [
         (v.gate, v.where, v.outcome) for v in found if v.gate not in always
@@ -43,9 +43,7 @@ def test_a_collapsed_accuracy_of_one_run_is_not_met() -> None:
     assert said(run(1, 0.93), run(2, 0.90)) == []
     (found,) = (
         v
-        for v in verdicts(
-            Gates(), [point(1), point(2)], GateInputs(runs=(run(1, 0.93), run(2, 0.1)))
-        )
+        for v in verdicts(Gates(), [point(1), point(2)], (run(1, 0.93), run(2, 0.1)))
         if v.gate == "accuracy" and v.outcome != "met"
     )
     assert found.reason == (
@@ -109,7 +107,7 @@ def test_each_series_is_compared_with_its_own_baseline() -> None:
         run(nodes, accuracy, series=name)
         for name, nodes, accuracy in (("a", 1, 0.93), ("a", 2, 0.5), ("b", 1, 0.6), ("b", 2, 0.58))
     )
-    found = verdicts(Gates(), points, GateInputs(runs=runs))
+    found = verdicts(Gates(), points, runs)
     assert [(v.where, v.value) for v in found if v.gate == "accuracy" and v.outcome != "met"] == [
         ("8 GPUs with a", 0.5)
     ]

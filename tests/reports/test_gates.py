@@ -6,7 +6,14 @@ import pytest
 
 from hpc_train.jobs.study import Gates, Regression
 from hpc_train.reports.formats import json_report, text
-from hpc_train.reports.gates import GateInputs, open_checks, sentence, verdicts, verdicts_of
+from hpc_train.reports.gates import (
+    against_reference,
+    open_checks,
+    scripts_there,
+    sentence,
+    verdicts,
+    verdicts_of,
+)
 from hpc_train.reports.report import GateResult
 from tests.reports.finished import report
 
@@ -30,12 +37,12 @@ def change(nodes: int, value: float | None, low: float | None, high: float | Non
 
 
 def outcomes(gates: Gates, *points: dict[str, Any], **known: Any) -> list[tuple[str, str]]:
-    found = verdicts(gates, points, GateInputs(**known))
+    found = verdicts(gates, points, **known)
     return [(v.where, v.outcome) for v in found if v.gate not in ALWAYS]
 
 
 def only(gates: Gates, *points: dict[str, Any], **known: Any) -> GateResult:
-    (found,) = (v for v in verdicts(gates, points, GateInputs(**known)) if v.gate not in ALWAYS)
+    (found,) = (v for v in verdicts(gates, points, **known) if v.gate not in ALWAYS)
     return found
 
 
@@ -49,7 +56,7 @@ def test_efficiency_is_decided_at_each_point_but_the_baseline() -> None:
     assert outcomes(Gates(efficiency=0.75), *points) == [
         ("8 GPUs", "met"), ("16 GPUs", "not met"), ("32 GPUs", "not decided"),
     ]  # fmt: skip
-    found = verdicts(Gates(efficiency=0.75), points, GateInputs())
+    found = verdicts(Gates(efficiency=0.75), points)
     said = [sentence(v) for v in found if v.outcome != "met"]
     assert "missing point: 32 GPUs: 3 FAILED" in said
     assert "gate not met: 16 GPUs: efficiency 0.600 [0.500, 0.800] < 0.75" in said
@@ -61,7 +68,7 @@ def test_a_gate_that_is_decided_at_no_point_is_not_met() -> None:
     assert outcomes(Gates(efficiency=0.75), *points) == [
         ("8 GPUs", "not decided"), ("16 GPUs", "not decided"), ("the study", "not met"),
     ]  # fmt: skip
-    last = verdicts(Gates(efficiency=0.75), points, GateInputs())[-1]
+    last = verdicts(Gates(efficiency=0.75), points)[-1]
     assert last.reason == "efficiency is not decided at any point"
 
 
@@ -82,8 +89,8 @@ def test_what_nothing_decides_is_not_met() -> None:
 
 def test_a_missing_point_can_be_allowed() -> None:
     lost = point(2, n_ok=0, not_ok="1 MISSING")
-    assert [v.outcome for v in verdicts(Gates(), [lost], GateInputs())] == ["not met"]
-    assert verdicts(Gates(missing=False), [lost], GateInputs()) == ()
+    assert [v.outcome for v in verdicts(Gates(), [lost])] == ["not met"]
+    assert verdicts(Gates(missing=False), [lost]) == ()
 
 
 def test_node_counts_are_those_with_a_result() -> None:
@@ -99,7 +106,7 @@ def test_node_counts_are_those_with_a_result() -> None:
 @pytest.mark.parametrize(("scripts", "outcome"), [((3, 3), "met"), ((3, 2), "not met"),
                                                   ((0, 0), "not met")])  # fmt: skip
 def test_scripts_of_all_runs_must_be_there(scripts: tuple[int, int], outcome: str) -> None:
-    assert only(Gates(script=True), scripts=scripts).outcome == outcome
+    assert only(Gates(script=True), others=[scripts_there(*scripts)]).outcome == outcome
 
 
 def test_busbw_is_decided_run_by_run() -> None:
@@ -111,14 +118,14 @@ def test_a_regression_is_an_interval_below_the_tolerance() -> None:
         change(1, 0.90, 0.80, 0.96), change(2, 0.90, 0.88, 0.94), change(4, 0.94, None, None),
         change(8, 0.96, None, None), change(16, None, None, None),
     )  # fmt: skip
-    gates = Gates(regression=Regression(against="old"))
-    found = verdicts(gates, [], GateInputs(changes=changes))
+    gate = Regression(against="old")
+    found = [*against_reference(gate, changes)]
     assert [v.outcome for v in found] == ["met", "not met", "not met", "met", "not decided"]
     assert found[1].reason == "0.900 [0.880, 0.940] times the speed of old; below 0.95"
     assert "n=1" in found[2].reason
     assert found[4].reason == "no ratio to old: only in old"
     worse = {**changes[0], "loss_a": 2.3, "loss_b": 4.5}
-    (lost, *_) = verdicts(gates, [], GateInputs(changes=(worse,)))
+    (lost, *_) = against_reference(gate, [worse])
     assert (lost.outcome, lost.reason) == (
         "not met", "the loss is 4.5 instead of 2.3, compared with old",
     )  # fmt: skip

@@ -15,8 +15,8 @@ import pytest
 
 from hpc_train.base.metrics import METRICS, UNITS
 from hpc_train.base.registry import load
-from hpc_train.foreign.header import kind_of
 from hpc_train.jobs.log_selection import Search
+from hpc_train.logs.record import kind_of
 from hpc_train.reports.build import build_report
 from hpc_train.reports.collect import collection, write_records
 from hpc_train.reports.report import Report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.base.metrics import UNITS
 from hpc_train.logs.record import Record
-from hpc_train.scaling.largest_message_bandwidth import largest_busbw
+from hpc_train.reports.bandwidth import largest_busbw
 from hpc_train.scaling.record_arrays import record_arrays
 
 
