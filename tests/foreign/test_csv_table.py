@@ -22,12 +22,6 @@ def test_a_table_of_results_is_known_by_its_header(
     assert is_result_table(tmp_path / name) is is_table
 
 
-def test_a_folder_and_a_file_that_is_absent_are_no_tables(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").mkdir()
-    assert not is_result_table(tmp_path / "t.csv")
-    assert not is_result_table(tmp_path / "none.csv")
-
-
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
 def test_utf_16_with_a_byte_order_mark_is_read(tmp_path: Path, codec: str) -> None:
     path = tmp_path / "t.csv"

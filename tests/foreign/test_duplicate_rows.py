@@ -45,11 +45,6 @@ def test_other_rows_are_two_jobs(tmp_path: Path, rows: str) -> None:
     assert tables(tmp_path, f"{HEAD}\n{rows}\n") == 2
 
 
-def test_a_repetition_is_another_job(tmp_path: Path) -> None:
-    rows = "nodes,gpus,samples_per_second,repetition\n1,4,500.123,1\n1,4,500.123,2\n"
-    assert tables(tmp_path, rows) == 2
-
-
 def test_one_job_in_two_tables_with_two_units_counts_once(tmp_path: Path) -> None:
     seconds = "nodes,gpus_per_node,global_batch_size,step_time\n1,4,256,0.52\n"
     milliseconds = "nodes,gpus,global_batch_size,step_time [ms]\n1,4,256,520\n"

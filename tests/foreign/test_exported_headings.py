@@ -50,12 +50,6 @@ def test_the_runtime_of_a_project_is_the_wall_time(tmp_path: Path) -> None:
     assert [run.wall_s for run in study(tmp_path, PROJECT).runs] == [120, 60]
 
 
-def test_columns_without_meaning_are_named(tmp_path: Path) -> None:
-    (unused,) = (note for note in study(tmp_path, MLFLOW).notes if "not used" in note)
-    for name in ("metrics.f1", "tags.mlflow.user", "artifact_uri", "start_time"):
-        assert name in unused
-
-
 def test_a_number_that_changes_with_the_size_makes_no_series(tmp_path: Path) -> None:
     found = study(tmp_path, MLFLOW.replace("2,0.1,me", "2,0.2,me"))
     assert [run.axes for run in found.runs] == [{}, {}]

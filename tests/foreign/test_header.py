@@ -78,14 +78,6 @@ def test_a_rate_of_one_gpu_of_equal_nodes_is_answered_with_its_assumption(tmp_pa
     assert "3.20 times 1 node, efficiency 80 %, reading 'img/s/GPU' as that of nodes of one" in text
 
 
-def test_what_a_heading_was_read_as_is_said(tmp_path: Path) -> None:
-    found = read(tmp_path, "gpus,img/s,Epoch time [min],accuracy [%]\n8,500,2,93.5\n")
-    assert values(found, "accuracy") == [pytest.approx(0.935)]
-    notes = " ".join(found.study.notes)
-    said = "'img/s' is read as samples_per_second over all ranks; 'Epoch time [min]' is read as"
-    assert said in notes
-
-
 def test_a_table_without_a_header_is_told_how_one_begins(tmp_path: Path) -> None:
     with pytest.raises(
         LogParseError, match=":1: no column of a known time, rate or loss"

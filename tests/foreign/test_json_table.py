@@ -26,12 +26,6 @@ def test_objects_within_objects_are_columns() -> None:
     assert table.rows == ((1, ("1.5", "x", "[1, 2]")),)
 
 
-def test_columns_are_those_of_all_rows() -> None:
-    table = parse_json(T, '{"b": 1, "a": 2}\n{"c": 3, "b": 4}')
-    assert table.names == ("b", "a", "c")
-    assert table.rows == ((1, ("1", "2", "")), (2, ("4", "", "3")))
-
-
 @pytest.mark.parametrize("rows", [3, 3000])
 def test_records_that_pandas_writes_are_one_table(tmp_path: Path, rows: int) -> None:
     cells = [(2**i % 1024, 4, 500.5 + i) for i in range(rows)]

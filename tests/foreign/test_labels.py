@@ -34,24 +34,10 @@ def test_what_all_rows_say_is_declared(tmp_path: Path, column: str, word: str) -
     assert [row["series"] for row in said["rows"]] == ["all", "all"]
 
 
-def test_a_row_without_a_label_is_of_the_same_series(tmp_path: Path) -> None:
-    said = report(tmp_path, "scaling", STRONG[0].format(""), STRONG[1].format("strong"))
-    assert said["rows"][1]["speedup"]["value"] == pytest.approx(1.9)
-
-
 @pytest.mark.parametrize(("rows", "word"), [(STRONG, "weak"), (WEAK, "strong")])
 def test_a_wrong_label_is_refused(tmp_path: Path, rows: tuple[str, ...], word: str) -> None:
     with pytest.raises(ReportError, match=f"declared {word} .* in row 1 and .* in row 2"):
         report(tmp_path, "scaling", *(row.format(word) for row in rows))
-
-
-def test_two_labels_are_two_series(tmp_path: Path) -> None:
-    rows = [row.format("strong") for row in STRONG] + [row.format("weak") for row in WEAK]
-    said = report(tmp_path, "scaling", *rows)
-    assert [(row["series"], row["regime"]) for row in said["rows"]] == [
-        *[("scaling=strong", "strong")] * 2,
-        *[("scaling=weak", "weak")] * 2,
-    ]
 
 
 def test_a_label_that_is_none_is_named(tmp_path: Path) -> None:

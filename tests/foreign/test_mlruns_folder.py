@@ -91,13 +91,6 @@ def test_all_experiments_or_one_or_a_run(tmp_path: Path, below: str) -> None:
     assert len(read_table(tmp_path / below).rows) == 1
 
 
-def test_no_folder_of_mlflow(tmp_path: Path) -> None:
-    (tmp_path / "logs" / "metrics").mkdir(parents=True)
-    assert not is_result_table(tmp_path)
-    (tmp_path / "meta.yaml").write_text("a: 1\n")
-    assert not is_result_table(tmp_path)
-
-
 def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     for run_id in ("a1b2c3d4e5", "f6a7b8c9d0"):
         make_run(tmp_path, run_id, {"step_time": STEPS})
@@ -163,17 +156,3 @@ def test_a_line_that_is_none_of_mlflow(tmp_path: Path, line: str) -> None:
     with pytest.raises(LogParseError) as refused:
         read_table(tmp_path)
     assert f"{run / 'metrics' / 'step_time'}:2: {line!r} is not a line" in refused.value.message
-
-
-def test_a_run_without_metrics_is_a_row(tmp_path: Path) -> None:
-    make_run(tmp_path, "a", {"step_time": STEPS}, {"name": "a"})
-    failed = make_run(tmp_path, "b", {}, {"name": "b", "status": 4})
-    # Git and archives leave out empty folders.
-    (failed / "metrics").rmdir()
-    (failed / "tags").rmdir()
-    study, _ = table_study([read_table(tmp_path)])
-    assert [(run.run_id, run.state) for run in study.runs] == [
-        ("a", JobState.COMPLETED.value),
-        ("b", JobState.FAILED.value),
-    ]
-    assert is_result_table(failed)

@@ -35,26 +35,6 @@ def values(found: ReportInputs, metric: str) -> list[float]:
     return [record.value for record in records_in(found.records) if record.metric == metric]
 
 
-def test_speedup_of_a_table_with_one_row_per_job(tmp_path: Path) -> None:
-    one, four = rows(read(tmp_path, f"{HEAD}\n1,8,8,512,1000\n4,8,8,512,3400\n"))
-    assert (one["speedup"]["value"], one["is_baseline"]) == (1, True)
-    assert four["speedup"] == {"value": pytest.approx(3.4), "low": None, "high": None}
-    assert four["efficiency"]["value"] == pytest.approx(0.85)
-    assert (four["nodes"], four["gpus"], four["ranks"], four["regime"]) == (4, 32, 32, "strong")
-
-
-def test_same_gpus_on_more_nodes_are_another_point(tmp_path: Path) -> None:
-    points = rows(read(tmp_path, f"{HEAD}\n1,4,4,64,100\n2,2,2,64,90\n"))
-    assert [(p["nodes"], p["gpus_per_node"], p["ideal"]) for p in points] == [(1, 4, 1), (2, 2, 1)]
-
-
-def test_a_rate_follows_from_step_time_and_batch(tmp_path: Path) -> None:
-    points = rows(read(tmp_path, "gpus,step_time_s,global_batch\n1,0.5,64\n2,0.25,64\n"))
-    assert [point["throughput"]["value"] for point in points] == [128, 256]
-    assert [point["step_time_s"] for point in points] == [0.5, 0.25]
-    assert points[1]["speedup"]["value"] == pytest.approx(2)
-
-
 def test_states_and_reasons_of_rows(tmp_path: Path) -> None:
     text = (
         "name,nodes,gpus_per_node,samples_per_second,state,problem,exclude\n"
@@ -116,12 +96,6 @@ def test_rates_of_one_gpu_are_those_of_all(tmp_path: Path) -> None:
     points = rows(read(tmp_path, head + "1,1,319\n1,8,307\n2,8,306\n"))
     assert [point["throughput"]["value"] for point in points] == [319, 8 * 307, 16 * 306]
     assert points[-1]["speedup"]["value"] == pytest.approx(15.35, abs=0.005)
-
-
-def test_beside_the_rate_of_all_that_of_one_gpu_is_not_added(tmp_path: Path) -> None:
-    head = "nodes,gpus_per_node,samples_per_second_per_gpu,samples_per_second\n"
-    (point,) = rows(read(tmp_path, head + "1,8,307,2000\n"))
-    assert (point["throughput"]["value"], point["flags"]) == (2000, ["n=1: no interval"])
 
 
 ROW = f"{HEAD}\n1,8,8,512,"

@@ -53,11 +53,6 @@ def test_a_table_is_known_by_extension_and_header(
     assert is_result_table(tmp_path / name) is is_table
 
 
-def test_a_file_that_is_absent_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LogParseError, match=r"none\.csv: cannot be read: No such file"):
-        read_table(tmp_path / "none.csv")
-
-
 def test_a_compressed_workbook_is_refused_by_what_it_is(tmp_path: Path) -> None:
     path = tmp_path / "t.xlsx.gz"
     path.write_bytes(gzip.compress(b"PK\x03\x04", mtime=0))

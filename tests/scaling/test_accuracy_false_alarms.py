@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.scaling.comparison import comparison_frame
-from hpc_train.scaling.confidence_intervals import corrected, noise_limit
+from hpc_train.scaling.confidence_intervals import noise_limit
 from hpc_train.scaling.record_arrays import Moments
 from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame
@@ -23,21 +23,6 @@ ACCURACIES = ([0.7, 0.71, 0.72], [0.6, 0.61, 0.63])
 def most(studies: int) -> float:
     """Return the nominal share plus three standard errors of a share among so many studies."""
     return NOMINAL + 3 * sqrt(NOMINAL * (1 - NOMINAL) / studies)
-
-
-@pytest.mark.parametrize("n", [2, 3, 5, 10])
-@pytest.mark.parametrize("points", [2, 6, 21])
-@pytest.mark.parametrize("spread", [(1.0,), (1.0, 3.0, 0.3)])
-def test_the_limit_holds_for_a_whole_study(n: int, points: int, spread: tuple[float, ...]) -> None:
-    random, studies = np.random.default_rng(3), 4_000
-    base = Moments.along_axis(random.standard_normal((studies, n)))
-    alarm = np.zeros(studies, dtype=bool)
-    level = corrected(1 - NOMINAL, points - 1)
-    for point in range(points - 1):
-        noise = spread[point % len(spread)] * random.standard_normal((studies, n))
-        own = Moments.along_axis(noise)
-        alarm |= np.abs(own.mean - base.mean) > noise_limit(own, base, level)
-    assert 0.005 < alarm.mean() < most(studies)
 
 
 def frame_of(sizes: int, n: int) -> tuple[pd.DataFrame, object]:

@@ -8,11 +8,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from hpc_train.base.errors import ReportError
 from hpc_train.reports.words import level_word
 from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.confidence_intervals import ratio_interval
-from hpc_train.scaling.run_selection import selected
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import expected, rate, record, study
 
@@ -60,11 +58,6 @@ def test_less_throughput_is_worse_and_noise_is_no_difference() -> None:
     assert row(runs({1: around(100)}), runs({1: around(90)}))["verdict"] == "B worse"
     same = row(runs({1: around(100)}), runs({1: around(100.5)}))
     assert same["verdict"] == "no difference seen at this n"
-
-
-def test_the_same_runs_never_differ() -> None:
-    found = row(runs({1: [7.3, 7.4]}), runs({1: [7.3, 7.4, 7.3, 7.4]}))
-    assert found["verdict"] == "no difference seen at this n"
 
 
 @pytest.mark.parametrize("speed", [7.3, 5.0])
@@ -192,19 +185,6 @@ def test_sides_without_runs() -> None:
     none = runs({1: [1]}).iloc[:0]
     assert comparison_frame(none, none).empty
     assert row(none, runs({1: [5]}))["why"] == "not in A"
-
-
-def test_a_selection_leaves_the_name_of_the_series() -> None:
-    both = pd.concat(
-        [runs({1: [1]}, launcher=name, seed=1) for name in ("srun", "torchrun")], ignore_index=True
-    )
-    own = selected(both, {"launcher": "srun"}, "s:launcher=srun")
-    assert own["series"].tolist() == ["seed=1"]
-    assert selected(both, {"nodes": "1"}, "s")["run_id"].size == 2
-    with pytest.raises(ReportError, match=r"'launcer'; did you mean 'launcher'\?; known: .*seed"):
-        selected(both, {"launcer": "srun"}, "s")
-    with pytest.raises(ReportError, match=r"no run with launcher=srum; did you mean 'srun'"):
-        selected(both, {"launcher": "srum"}, "s")
 
 
 def test_whole_seconds_hide_up_to_one() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import run_frame
-from hpc_train.scaling.speedup import _same_samples, _whole_seconds, speedup_frame
+from hpc_train.scaling.speedup import _same_samples, speedup_frame
 from tests.scaling.studies import expected, rate, study
 
 
@@ -67,11 +67,3 @@ def test_a_gate_and_an_implausible_efficiency_are_flagged_at_their_point() -> No
 @pytest.mark.parametrize(("rate", "found"), [(20.005, False), (20.1, True)])
 def test_only_what_is_shown_as_more_than_1_is_superlinear(rate: float, *, found: bool) -> None:
     assert ("superlinear: check cache, batch, clocks" in flagged([10.0], [rate])[1]) is found
-
-
-def test_times_in_whole_seconds_bound_the_speedup() -> None:
-    assert _whole_seconds(9, 20) == [
-        Flag(FlagCode.WHOLE_SECONDS, "true speedup between 2.00 and 2.33")
-    ]
-    assert _whole_seconds(0, 20) == [Flag(FlagCode.WHOLE_SECONDS, "a time of 0 s is less than 1 s")]
-    assert _whole_seconds(9, nan) == []

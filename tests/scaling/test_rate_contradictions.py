@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 
 from hpc_train.logs.record import Record
 from hpc_train.scaling.run_flags import FlagCode
-from hpc_train.scaling.runs import run_frame, with_contradictions
+from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import expected, record, study
 
 
@@ -58,21 +55,3 @@ def test_tokens_are_samples_of_a_known_length(rate: float, *, wrong: bool) -> No
         record("a", "sequence_length", 2048.0),
     ]
     assert contradicts(records) is wrong
-
-
-floats = st.floats() | st.sampled_from([0.0, 5e-324, 1e-100, 1e100, 1e308])
-
-
-@given(floats, floats, floats, st.none() | st.text(max_size=5))
-def test_no_float_gives_a_warning(rate: float, step: float, batch: float, text: str | None) -> None:
-    one = {
-        "printed_rate": rate, "tokens_per_second": rate, "step_time_s": step,
-        "step_time_mean_s": float("nan"), "global_batch": batch,
-    }  # fmt: skip
-    found = {name: np.array([value]) for name, value in one.items()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        flags = with_contradictions(
-            {**found, "flags": [()], "conditions": [{"sequence_length": text or ""}]}
-        )
-    assert len(flags) == 1

@@ -60,11 +60,6 @@ def test_a_selected_axis_is_no_part_of_the_name(wanted: dict[str, str], series: 
     assert selected(runs, wanted, "s")["series"].tolist() == series
 
 
-def test_the_other_parts_of_the_name_stay() -> None:
-    runs = RUNS.assign(series=["lr=1, a=x", "lr=2, a=x", "a=x, lr=2, b=lr"])
-    assert selected(runs, {"lr": "2"}, "s")["series"].tolist() == ["a=x", "a=x, b=lr"]
-
-
 def test_an_axis_precedes_a_size_of_its_name() -> None:
     runs = RUNS.assign(**{"axis.nodes": ["x", "y", "x"]})
     assert selected(runs, {"nodes": "x"}, "s")["run_id"].tolist() == ["a", "c"]

@@ -3,7 +3,6 @@ from __future__ import annotations
 import msgspec
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from hpc_train.jobs.job import Topology
 from hpc_train.logs.record import Record
@@ -15,12 +14,6 @@ from hpc_train.scaling.split_series import separated
 from tests.scaling.studies import expected, rate, record, study
 
 # NVIDIA DeepLearningExamples@729963d, PyTorch/LanguageModeling/BERT: sequences/s on DGX A100.
-BERT = {
-    "fp16 s128": ((4553, 9191, 18119, 35774, 70555, 138294), (1, 2.02, 3.98, 7.86, 15.50, 30.37)),
-    "tf32 s128": ((2486, 4979, 9859, 19815, 38866, 75706), (1, 2.00, 3.97, 7.97, 15.63, 30.45)),
-    "fp16 s512": ((1648, 3291, 6464, 13005, 25570, 49663), (1, 2.00, 3.92, 7.89, 15.51, 30.13)),
-    "tf32 s512": ((854, 1684, 3293, 6515, 12131, 21298), (1, 1.97, 3.86, 7.63, 14.21, 24.95)),
-}
 
 
 def points(runs: list[ExpectedRun], records: list[Record], **fields: object) -> pd.DataFrame:
@@ -33,22 +26,6 @@ def repeated(values: dict[int, list[float]], **fields: object) -> pd.DataFrame:
     named = {(n, i): x for n, xs in values.items() for i, x in enumerate(xs)}
     runs = [expected(f"n{n}-{i}", nodes=n) for n, i in named]
     return points(runs, [r for (n, i), x in named.items() for r in rate(f"n{n}-{i}", x)], **fields)
-
-
-@settings(deadline=None, max_examples=10)
-@given(
-    st.lists(st.floats(50, 150), min_size=2, max_size=4),
-    st.lists(st.floats(50, 150), min_size=2, max_size=4),
-)
-def test_the_baseline_is_one_and_efficiency_is_speedup_over_ideal(
-    first: list[float], second: list[float]
-) -> None:
-    base, other = repeated({1: first, 4: second}).to_dict("records")
-    assert (base["speedup"], base["efficiency"]) == (1.0, 1.0)
-    assert pd.isna(base["speedup_low"])
-    for limit in ("", "_low", "_high"):
-        shown = pytest.approx(other[f"speedup{limit}"] / 4, nan_ok=True)
-        assert other[f"efficiency{limit}"] == shown
 
 
 def test_without_a_baseline_there_is_no_speedup_but_a_reason() -> None:
