@@ -45,8 +45,17 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.operations import FLOPS, PARAMETERS
 from hpc_train.jobs.read_job import points_of
 from hpc_train.jobs.study import ALONE
-from hpc_train.reports.report import Column, Report, ReportTable, Shown, table_of
-from hpc_train.reports.words import ABSENT, Row, counted, plain_rows
+from hpc_train.reports.report import (
+    ABSENT,
+    Column,
+    Report,
+    ReportTable,
+    Row,
+    Shown,
+    counted,
+    plain_rows,
+    table_of,
+)
 from hpc_train.sites.detection import choose_site, load_choice
 
 if TYPE_CHECKING:

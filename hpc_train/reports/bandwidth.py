@@ -26,9 +26,20 @@ from hpc_train.reports.figures.canvas import (
     opened,
     plain_axis,
 )
-from hpc_train.reports.report import OK, Column, Report, ReportTable, Shown, table_of
+from hpc_train.reports.report import (
+    ABSENT,
+    OK,
+    UNKNOWN,
+    Column,
+    Report,
+    ReportTable,
+    Shown,
+    one_line,
+    place,
+    plain_rows,
+    table_of,
+)
 from hpc_train.reports.tables import runs_table
-from hpc_train.reports.words import ABSENT, UNKNOWN, one_line, place, plain_rows
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.record_arrays import records_in
 from hpc_train.scaling.report_options import ReportOptions

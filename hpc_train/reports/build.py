@@ -15,6 +15,7 @@ from hpc_train.base.files import is_folder, is_regular
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression
 from hpc_train.reports.caveats import MEANING, implausible_of_side, run_caveats
+from hpc_train.reports.formats.text import all_columns
 from hpc_train.reports.gates import (
     OF_RUN,
     REFERENCE,
@@ -24,12 +25,10 @@ from hpc_train.reports.gates import (
     unreadable,
     verdicts,
 )
-from hpc_train.reports.report import CAVEATS, Fact, GateResult, Report
+from hpc_train.reports.report import CAVEATS, Fact, GateResult, Report, plain_rows
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.reports.table_layout import all_columns
 from hpc_train.reports.tables import with_laws, with_strategies, with_target
-from hpc_train.reports.words import plain_rows
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.run import JobState, Run

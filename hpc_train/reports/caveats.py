@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hpc_train.reports.report import CAVEATS
-from hpc_train.reports.words import Row, counted, first_of, names, plain_rows
+from hpc_train.reports.report import CAVEATS, Row, counted, first_of, names, plain_rows
 from hpc_train.scaling.run_flags import IMPLAUSIBLE, FlagCode
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from hpc_train.logs.read_log import (
     with_scope,
 )
 from hpc_train.logs.record import Pack, Record, csv_rows, json_lines, packs_of, read_record_file
-from hpc_train.reports.words import counted
+from hpc_train.reports.report import counted
 from hpc_train.runs.expected_runs import ExpectedStudy, expected_study, single_jobs, without_copies
 from hpc_train.runs.json_files import read_cache, write_cache, write_file
 from hpc_train.runs.run import JobState, Run

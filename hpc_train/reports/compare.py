@@ -17,23 +17,17 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.caveats import MEANING, implausible_of_side, implausible_ratios, sides_apart
 from hpc_train.reports.gates import quality_lost
 from hpc_train.reports.report import (
+    ABSENT,
     CAVEATS,
+    LEVEL,
+    NAMED,
     OK,
     Column,
     Report,
     ReportTable,
+    Row,
     Shown,
     column_of,
-    table_of,
-    words_of,
-)
-from hpc_train.reports.report_inputs import report_inputs
-from hpc_train.reports.tables import ratio_record, size_columns
-from hpc_train.reports.words import (
-    ABSENT,
-    LEVEL,
-    NAMED,
-    Row,
     counted,
     first_of,
     for_programs,
@@ -43,8 +37,12 @@ from hpc_train.reports.words import (
     series_heading,
     short_series,
     significant,
+    table_of,
     with_limits,
+    words_of,
 )
+from hpc_train.reports.report_inputs import report_inputs
+from hpc_train.reports.tables import ratio_record, size_columns
 from hpc_train.runs.conditions import OF_SITES, differences
 from hpc_train.runs.run import Run
 from hpc_train.scaling.caveats import with_implausible

@@ -15,15 +15,11 @@ from hpc_train.jobs.study import ALONE, Gates, Regression
 from hpc_train.reports.caveats import MEANING, implausible_ratios
 from hpc_train.reports.report import (
     CAVEATS,
+    SIZE,
     GateOutcome,
     GateResult,
     Report,
     ReportTable,
-    table_of,
-    words_of,
-)
-from hpc_train.reports.words import (
-    SIZE,
     Row,
     counted,
     first_of,
@@ -32,6 +28,8 @@ from hpc_train.reports.words import (
     one_line,
     point_of,
     significant,
+    table_of,
+    words_of,
 )
 from hpc_train.runs.expected_runs import CONTRADICTED, EXCLUDED
 from hpc_train.scaling.run_flags import IMPLAUSIBLE, LOSS_LOST, FlagCode

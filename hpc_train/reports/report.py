@@ -1,14 +1,23 @@
-"""Report: title, tables, figures and notes, before any format."""
+"""Report: title, tables, figures and notes, before any format; the words of values and points."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from math import floor, isfinite, log10
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.base.values import Value
-from hpc_train.reports.words import ABSENT
+from hpc_train.jobs.study import ALONE
+from hpc_train.runs.expected_runs import MISSING, ExpectedStudy
+from hpc_train.scaling.report_options import CONFIDENCE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 # The state of a run with a result.
 OK = "COMPLETED"
@@ -172,3 +181,283 @@ class GateResult(Value, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     limit: float | None = None
+
+
+Row = Mapping[str, Any]
+_WITH_LIMITS = tuple(metric.key for metric in POINT_METRICS if metric.limits == "object")
+_RENAMED = {metric.key: metric.json_key for metric in POINT_METRICS if metric.json_key}
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return one dict per row; NaN and NA become None, tuples become lists."""
+    names = [str(name) for name in frame]
+    # Column by column: iteration over the rows of 10,000 runs takes ten times as long.
+    columns = [_plain_column(column) for _, column in frame.items()]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def for_programs(row: Row) -> dict[str, Any]:
+    """Return the row as it is written to files, with each flag as a text `code: detail`."""
+    return {**row, "flags": [str(flag) for flag in row.get("flags") or ()]}
+
+
+def nested(row: Row) -> dict[str, Any]:
+    """Return the row with `x`, `x_low`, `x_high` as one `x: {value, low, high}`, or None."""
+    limits = {f"{name}{end}" for name in _WITH_LIMITS for end in ("_low", "_high")}
+    plain = {name: v for name, v in for_programs(row).items() if name not in limits}
+    for name in _WITH_LIMITS:
+        if row.get(name) is None:
+            continue
+        plain[name] = {
+            "value": row[name],
+            "low": row[f"{name}_low"],
+            "high": row[f"{name}_high"],
+        }
+    renamed = {new: plain.pop(key) for key, new in _RENAMED.items()}
+    return plain | renamed
+
+
+def _plain_column(column: pd.Series[Any]) -> list[Any]:
+    values = column.tolist()
+    if column.dtype == object:
+        values = [_plain(value) for value in values]
+    if not column.hasnans:
+        return values
+    absent = column.isna().tolist()
+    return [None if gone else value for value, gone in zip(values, absent, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return value.item() if hasattr(value, "item") else value
+
+
+# What names a point, and the point of a run.
+SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
+
+
+def point_of(row: Row) -> tuple[Any, ...]:
+    """Return the key of the point of a run or of a row of the point table."""
+    return tuple(row.get(name) for name in ("series", *SIZE))
+
+
+ABSENT = "--"
+# The resolution of clocks is a nanosecond; further digits differ between processors.
+DIGITS = 9
+
+
+def rounded(value: Any) -> Any:
+    """Return a float rounded to nine significant digits; any other value unchanged."""
+    if not isinstance(value, float) or value.is_integer() or not isfinite(value):
+        return value
+    return float(f"{value:.{DIGITS}g}")
+
+
+def significant(value: float | None, digits: int = 4) -> str:
+    """Return at least `digits` significant digits, without an exponent for large numbers."""
+    if value is None or not isfinite(value):
+        return ABSENT
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - floor(log10(abs(value))))
+    return f"{value:.{decimals}f}" if decimals < 10 else f"{value:.{digits}g}"
+
+
+def fixed(value: float | None, decimals: int | None, factor: float = 1) -> str:
+    """Return value x factor with `decimals` decimals, or with four significant digits."""
+    if value is None or not isfinite(value * factor):
+        return ABSENT
+    return significant(value * factor) if decimals is None else f"{value * factor:.{decimals}f}"
+
+
+def with_limits(
+    row: Mapping[str, Any],
+    name: str,
+    decimals: int | None,
+    factor: float = 1,
+    *,
+    limits: bool = True,
+) -> str:
+    """Return `3.95 [3.90, 4.01]`; only the value where there is no interval, or without `limits`.
+
+    Without a number of decimals each is written with four significant digits.
+    """
+    shown, *ends = (
+        fixed(row.get(f"{name}{end}"), decimals, factor) for end in ("", "_low", "_high")
+    )
+    return f"{shown} [{', '.join(ends)}]" if limits and ABSENT not in (shown, *ends) else shown
+
+
+def whole(value: float | None) -> str:
+    """Return a count or a ratio with at most six significant digits."""
+    return ABSENT if value is None or not isfinite(value) else f"{value:.6g}"
+
+
+LEVEL = "95 %"
+
+
+def level_word(confidence: float) -> str:
+    """Return `98.33 %`, with enough digits that a level is never shown as 100 %."""
+    digits = max(4, 1 - floor(log10(1 - confidence)))
+    return f"{100 * confidence:.{digits}g} %"
+
+
+def levels_word(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the levels of the intervals of rows, `95 % to 98.33 %`."""
+    levels = sorted({row["level"] for row in rows} - {None}) or [CONFIDENCE]
+    return " to ".join(dict.fromkeys(map(level_word, (levels[0], levels[-1]))))
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, each control character as its escape (`\\x1b`)."""
+    words = " ".join(text.split())
+    if words.isprintable():
+        return words
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
+
+
+class SizeUnit(NamedTuple):
+    """The key of a size in a row of points, and its name: `gpus`, `GPU`."""
+
+    key: str
+    name: str
+
+    @property
+    def plural(self) -> str:
+        """The name on an axis and in a heading."""
+        return f"{self.name}s"
+
+
+# In the order in which `ideal` is computed from them.
+UNITS = (SizeUnit("gpus", "GPU"), SizeUnit("ranks", "rank"), SizeUnit("nodes", "node"))
+RANKS = UNITS[1]
+
+
+def size_unit(points: Sequence[Mapping[str, Any]]) -> SizeUnit:
+    """Return GPUs if each point with a size has them, else ranks, else nodes."""
+    for unit in UNITS:
+        lacking = [row for row in points if not row.get(unit.key)]
+        sized = (row.get(other.key) for row in lacking for other in UNITS)
+        if len(lacking) < len(points) and not any(sized):
+            return unit
+    return RANKS
+
+
+def baseline_size(points: Sequence[Mapping[str, Any]], series: str, unit: SizeUnit) -> float | None:
+    """Return the size to which a series is compared, q = 1; None if it is unknown."""
+    for row in points:
+        if row["series"] == series and row.get("ideal") and row.get(unit.key):
+            return float(row[unit.key]) / float(row["ideal"])
+    return None
+
+
+T = TypeVar("T")
+K = TypeVar("K")
+UNKNOWN = "an unknown number of ranks"
+
+
+def regimes(points: Sequence[Row]) -> list[str]:
+    """Return the known regimes of the series, each once, in their order."""
+    return [name for name in dict.fromkeys(row["regime"] for row in points) if name != "unknown"]
+
+
+def rate(row: Row, basis: str) -> float | None:
+    """Return what the axis of a basis shows: a rate, or the inverse of a time."""
+    value, timed = row[BASIS_COLUMNS[basis]], BASES[basis]
+    if not value:
+        return None
+    return float(value) if timed.is_rate else float(row["work"]) * timed.per_s / value
+
+
+def counted(count: float, word: str) -> str:
+    """Return `1 run`, `3 runs`."""
+    return f"{whole(count)} {word}{'s' if count != 1 else ''}"
+
+
+def place(row: Row) -> str:
+    """Return `4 nodes, 16 GPUs`: the point of a row, without its series.
+
+    Ranks are named if there is not one per GPU.
+    """
+    names = [("nodes", "node"), ("gpus", "GPU")]
+    if row["ranks"] != row["gpus"]:
+        names.append(("ranks", "rank"))
+    return ", ".join(counted(row[name], word) for name, word in names if row[name]) or UNKNOWN
+
+
+def sizes(points: Sequence[Row]) -> Callable[[Row], str]:
+    """Return a function that names points: `16 GPUs`, in the unit of all, else by all sizes."""
+    unit = size_unit(points)
+    alike = Counter((row["series"], row[unit.key]) for row in points)
+
+    def named(row: Row) -> str:
+        if not row[unit.key] or alike[row["series"], row[unit.key]] > 1:
+            return place(row)
+        return counted(row[unit.key], unit.name)
+
+    return named
+
+
+def names(points: Sequence[Row]) -> Callable[[Row], str]:
+    """Return a function that names points by size and series."""
+    named = sizes(points)
+    return lambda row: f"{named(row)}{under(row['series'])}"
+
+
+def under(series: str) -> str:
+    """Return ` under torchrun`, ` with env.X=1`, or nothing for the only series."""
+    if series == ALONE:
+        return ""
+    axis, _, value = series.partition("=")
+    return f" under {value}" if axis == "launcher" and ", " not in series else f" with {series}"
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Group in one pass: there may be a series for each log."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
+# Number of points, runs or reasons that a sentence names.
+NAMED = 8
+
+
+def first_of(texts: Iterable[str], between: str = ", ", most: int = NAMED) -> str:
+    """Return the first texts, and how many more there are."""
+    every = list(texts)
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return between.join(every[:most]) + more
+
+
+def series_heading(points: Sequence[Row]) -> str:
+    """Return the axis that names the series, if it is the same single axis for all."""
+    labels = {str(row["series"]) for row in points}
+    axes = {label.partition("=")[0] for label in labels if "=" in label}
+    return axes.pop() if len(axes) == 1 and not any(", " in label for label in labels) else ""
+
+
+def short_series(label: str, heading: str) -> str:
+    """Return the label without the axis that is in the heading."""
+    return label.removeprefix(f"{heading}=") if heading else label
+
+
+def has_own_baselines(points: Sequence[Row]) -> bool:
+    """Whether there are several series, each of them with a baseline of its own."""
+    return len({row["series"] for row in points if row["is_baseline"]}) > 1
+
+
+def one_size(points: Sequence[Row]) -> bool:
+    """Whether there are points, all of them of one size."""
+    names = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
+    return len({tuple(row[name] for name in names) for row in points}) == 1
+
+
+def foreign(study: ExpectedStudy) -> bool:
+    """Whether the study is logs without run folders: how they began and ended is not recorded."""
+    return bool(study.runs) and all(
+        run.topology is None and not (run.axes or run.sizes) and run.state != MISSING
+        for run in study.runs
+    )

@@ -10,22 +10,14 @@ from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.jobs.operations import wrong_numbers
 from hpc_train.jobs.study import ALONE, Gates
 from hpc_train.reports.caveats import flag_caveats
-from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Report
-from hpc_train.reports.tables import (
-    FASTER,
-    METHOD,
-    NO_SPREAD,
-    ONE_RUN,
-    SIZE_COLUMNS,
-    absent_notes,
-    constants,
-    fastest_table,
-    points_table,
-    runs_table,
-)
-from hpc_train.reports.words import (
+from hpc_train.reports.report import (
+    CAVEATS,
     LEVEL,
+    MEASURED,
+    NOT_KNOWN,
+    OK,
     UNKNOWN,
+    Report,
     Row,
     counted,
     fixed,
@@ -45,6 +37,18 @@ from hpc_train.reports.words import (
     under,
     whole,
     with_limits,
+)
+from hpc_train.reports.tables import (
+    FASTER,
+    METHOD,
+    NO_SPREAD,
+    ONE_RUN,
+    SIZE_COLUMNS,
+    absent_notes,
+    constants,
+    fastest_table,
+    points_table,
+    runs_table,
 )
 from hpc_train.runs.expected_runs import OF_WHICH, ExpectedStudy, state_sizes
 from hpc_train.scaling.report_options import CONFIDENCE

@@ -14,19 +14,15 @@ from msgspec.structs import replace
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, Metric, TextColumn, in_text_order
 from hpc_train.jobs.study import ALONE, axis_name
 from hpc_train.reports.report import (
+    ABSENT,
+    LEVEL,
     OK,
     Column,
     Report,
     ReportTable,
+    Row,
     Shown,
     column_of,
-    table_of,
-    words_of,
-)
-from hpc_train.reports.words import (
-    ABSENT,
-    LEVEL,
-    Row,
     counted,
     first_of,
     fixed,
@@ -42,9 +38,11 @@ from hpc_train.reports.words import (
     short_series,
     significant,
     size_unit,
+    table_of,
     under,
     whole,
     with_limits,
+    words_of,
 )
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.report_options import Target

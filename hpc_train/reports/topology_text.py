@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from hpc_train.plans.binding import NodeTopology, meaning, nearest_nics
-from hpc_train.reports.words import counted
+from hpc_train.reports.report import counted
 
 WIDTH = 80
 

@@ -11,9 +11,8 @@ from hpc_train.jobs.job import Topology
 from hpc_train.jobs.study import Gates, Warmup
 from hpc_train.logs.record import Record
 from hpc_train.reports.gates import gated, verdicts
-from hpc_train.reports.report import Report
+from hpc_train.reports.report import Report, plain_rows
 from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.reports.words import plain_rows
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
 from hpc_train.scaling.comparison import fastest_frame
 from hpc_train.scaling.runs import run_frame

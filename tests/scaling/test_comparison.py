@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from hpc_train.reports.words import level_word
+from hpc_train.reports.report import level_word
 from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.confidence_intervals import ratio_interval
 from hpc_train.scaling.runs import run_frame

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.base.metrics import BASIS_COLUMNS
 from hpc_train.jobs.study import ALONE
-from hpc_train.reports.report import OK
-from hpc_train.reports.words import (
+from hpc_train.reports.report import (
     LEVEL,
+    OK,
     SIZE,
     Row,
     SizeUnit,

@@ -37,7 +37,7 @@ from hpc_train.reports.figures.canvas import (
     titled,
     usable,
 )
-from hpc_train.reports.words import (
+from hpc_train.reports.report import (
     Row,
     baseline_size,
     has_own_baselines,

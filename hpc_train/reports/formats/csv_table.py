@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from hpc_train.base.metrics import RUN_METRICS
-from hpc_train.reports.report import Report, ReportTable
-from hpc_train.reports.words import Row, rounded
+from hpc_train.reports.report import Report, ReportTable, Row, rounded
 
 _METRICS = {metric.key: metric for metric in RUN_METRICS if metric.name}
 _PLACE = (

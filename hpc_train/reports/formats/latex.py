@@ -8,9 +8,8 @@ from itertools import accumulate, zip_longest
 
 from msgspec.structs import replace
 
-from hpc_train.reports.report import Report, ReportTable
-from hpc_train.reports.table_layout import laid_out
-from hpc_train.reports.words import ABSENT, one_line
+from hpc_train.reports.formats.text import laid_out
+from hpc_train.reports.report import ABSENT, Report, ReportTable, one_line
 
 # Of the class article at 10 pt, in \footnotesize: characters of a line, lines of a page beside the
 # caption, and those of the note below a table.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from hpc_train.reports.formats.text import values_of
-from hpc_train.reports.report import Report, ReportTable
-from hpc_train.reports.words import one_line
+from hpc_train.reports.report import Report, ReportTable, one_line
 
 # Values of a fact.
 MOST = 20

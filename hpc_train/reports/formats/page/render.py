@@ -15,12 +15,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from hpc_train.base.metrics import RUN_METRICS, Metric, in_text_order
-from hpc_train.reports.formats.text import values_of
-from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, OK, Figure, Report, ReportTable
-from hpc_train.reports.table_layout import tied
-from hpc_train.reports.words import (
+from hpc_train.reports.formats.text import tied, values_of
+from hpc_train.reports.report import (
     ABSENT,
+    CAVEATS,
     LEVEL,
+    MEASURED,
+    NOT_KNOWN,
+    OK,
+    Figure,
+    Report,
+    ReportTable,
     Row,
     grouped,
     one_line,
