@@ -12,7 +12,8 @@ import pandas as pd
 
 from hpc_train.base.errors import ReportError, newer_version
 from hpc_train.base.extras import need
-from hpc_train.logs.record import Pack
+from hpc_train.base.metrics import UNITS
+from hpc_train.logs.record import Pack, Record
 from hpc_train.scaling.record_arrays import TEXTS, WHOLE, gathered
 
 NUMBERS = {
@@ -66,7 +67,7 @@ def parquet_bytes(frame: pd.DataFrame) -> bytes:
 
 
 def read_records(path: Path) -> pd.DataFrame:
-    """Return the columns of a Parquet file that tables need; texts are categories.
+    """Return the records of a Parquet file, as `gathered` does.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -85,10 +86,12 @@ def read_records(path: Path) -> pd.DataFrame:
                 "hpctrain collect LOG… -o FILE.parquet writes such a file",
             )
         frame = pd.read_parquet(path, columns=list(_NEEDED), dtype_backend="pyarrow")
-        whole = {name: frame[name].fillna(1) for name in ("line", "steps")}
-        kinds = {name: NUMBERS.get(name, "category") for name in _NEEDED}
+        whole: dict[str, Any] = {name: frame[name].fillna(1) for name in ("line", "steps")}
+        whole["unit"] = frame["metric"].astype(object).map(UNITS).fillna("1")
+        kinds = dict.fromkeys((*TEXTS, "unit"), "category") | dict.fromkeys(NUMBERS, "float64")
+        kinds |= dict.fromkeys(("line", "steps"), "int64")
         found: pd.DataFrame = frame.assign(**whole).astype(kinds)
-    return found
+    return found[list(Record.__struct_fields__)]
 
 
 def has_records(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """What nodes, times and rates of runs say against its ratios, and values that cannot be right.
 
-- Points that are compared, each on one set of nodes, without a common node: a difference between
-  nodes looks like scaling. Nodes at random explain it in less than 5 % of studies.
+- Points that are compared, the repetitions of each on one set of nodes, without a common node: a
+  difference between nodes looks like scaling.
 - Series whose sizes each ran in a session of their own: a change of the machine looks like scaling.
 - Runs far slower than the others of their point: something happened to them.
 """
@@ -9,9 +9,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from math import comb
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +20,10 @@ from hpc_train.scaling.record_arrays import Floats, Ints, Mask, codes, known, nu
 from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import OK, UNPARSED
 
-# The probability that compared points of equal nodes are named.
-LEVEL = 0.05
 # A slow run is so many standard deviations below the median of its point; the second number makes
 # one of a median deviation. It took at least so many times as long as that median.
 FAR, NORMAL, LEAST_TIMES = 6.0, 1.4826, 1.1
 _LEAST_RUNS = 3
-Nodes = frozenset[str]
 
 
 class ApartPoints(NamedTuple):
@@ -67,40 +62,20 @@ def apart_points(runs: pd.DataFrame, points: pd.DataFrame) -> tuple[ApartPoints,
 def apart(
     runs: pd.DataFrame, point: Ints, compared: Iterable[tuple[int, int]]
 ) -> Iterator[ApartPoints]:
-    """Yield the compared points without a common node, if nodes at random do not explain it.
+    """Yield the compared points without a common node, each with its repetitions on one set.
 
-    They count if the runs of one or both are on one set of nodes; `point` is that of each run.
+    `point` is that of each run.
     """
-    own: dict[int, list[Nodes]] = {}
-    for place in np.flatnonzero((runs["state"] == OK).to_numpy(dtype=bool)).tolist():
-        text = runs["node_list"].iloc[place]
-        nodes = Nodes(text.split(",")) if isinstance(text, str) and text else Nodes()
-        own.setdefault(int(point[place]), []).append(nodes)
-    found = _point_nodes(own)
-    pairs = [(a, b) for a, b in compared if a in found and b in found]
-    for one, other in pairs:
-        (of_one, chance), (others, of_others) = found[one], found[other]
-        # A quarter of the level, for sets of one point and of both points are two tests.
-        if chance * of_others * len(pairs) <= LEVEL / 4 and not of_one & others:
-            yield ApartPoints(one, other, tuple(sorted(of_one)), tuple(sorted(others)))
-
-
-def _point_nodes(own: Mapping[int, Sequence[Nodes]]) -> dict[int, tuple[Nodes, float]]:
-    """Return the nodes of each point whose ok runs all have known nodes, and a probability: that
-    all its runs got one set by chance; 1 if they are on several sets.
-
-    n runs on k of N nodes are all on one set with probability C(N, k)^-(n-1). N counts the nodes
-    that the study used; further nodes make the probability smaller.
-    """
-    known = {point: of for point, of in own.items() if all(of)}
-    most = len(Nodes().union(*chain.from_iterable(known.values())))
-    return {
-        point: (
-            Nodes().union(*of),
-            1 / comb(most, len(of[0])) ** (len(of) - 1) if len(set(of)) == 1 else 1.0,
-        )
-        for point, of in known.items()
+    ok = (runs["state"] == OK).to_numpy(dtype=bool)
+    texts = runs["node_list"].fillna("")[ok].groupby(point[ok]).agg(["nunique", "size", "first"])
+    found = {
+        number: frozenset(text.split(","))
+        for number, different, count, text in texts.itertuples()
+        if text and different == 1 and count >= _LEAST_RUNS
     }
+    for one, other in compared:
+        if one in found and other in found and not found[one] & found[other]:
+            yield ApartPoints(one, other, tuple(sorted(found[one])), tuple(sorted(found[other])))
 
 
 def _compared(points: pd.DataFrame) -> Iterator[tuple[int, int]]:

@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpc_train.base.errors import ReportError
-from hpc_train.base.metrics import RATE_RECORDS, UNITS
+from hpc_train.base.metrics import RATE_RECORDS
 from hpc_train.logs.record import Pack, Record, packs_of
 from hpc_train.runs.expected_runs import OF_WHICH
 
@@ -56,30 +55,8 @@ def _category(values: Sequence[str | None], places: NDArray[np.intp]) -> pd.Cate
 
 
 def record_arrays(records: pd.DataFrame | Iterable[Record]) -> pd.DataFrame:
-    """Return the frame of records; another frame has the columns of `records_frame`.
-
-    Raises:
-        ReportError: the frame lacks a column.
-    """
-    if not isinstance(records, pd.DataFrame):
-        return gathered(packs_of(records))
-    needed = (*TEXTS, *WHOLE, "value")
-    lacking = [name for name in needed if name not in records]
-    if lacking:
-        raise ReportError(
-            f"these records have no column {lacking[0]}; they need {', '.join(needed)}"
-        )
-    texts = records[list(TEXTS)].astype("category")
-    # A CSV file does not distinguish a missing value and an empty text.
-    variant = texts["variant"].astype(object).fillna("").astype("category")
-    unit = texts["metric"].map({name: UNITS.get(name, "1") for name in texts["metric"].unique()})
-    sizes = records["message_size"] if "message_size" in records else float("nan")
-    found = records.assign(**texts, unit=unit.astype("category"), message_size=sizes)
-    found = found.assign(variant=variant)[list(Record.__struct_fields__)].reset_index(drop=True)
-    kinds = dict.fromkeys((*_NUMBERS, "value"), "float64") | dict.fromkeys(
-        ("line", "steps"), "int64"
-    )
-    return found.astype(kinds)
+    """Return the frame of records; a frame is one already."""
+    return records if isinstance(records, pd.DataFrame) else gathered(packs_of(records))
 
 
 def joined_arrays(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
