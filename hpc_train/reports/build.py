@@ -33,7 +33,6 @@ from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.run import JobState, Run
 from hpc_train.scaling.caveats import apart_points, slow_runs, with_implausible
-from hpc_train.scaling.record_arrays import has_step_times, parsers_of
 from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.scaling.run_flags import IMPLAUSIBLE
 from hpc_train.scaling.runs import run_frame
@@ -247,7 +246,9 @@ def provenance(inputs: ReportInputs) -> tuple[Fact, ...]:
         for name, value in of_run.items():
             by_name[name][value] += 1
     every: dict[str, str] = {}
-    if has_step_times(inputs.records):
+    records = inputs.records
+    # Step times that a table states are of whole runs.
+    if ((records["metric"] == "step_time") & (records["parser"] != "table")).any():
         seconds = f", and {study.warmup.seconds:g} s" if study.warmup.seconds else ""
         every["warm-up excluded"] = f"{study.warmup.steps} steps{seconds}"
         every["value of a run"] = "median step time of the slowest rank"
@@ -255,7 +256,7 @@ def provenance(inputs: ReportInputs) -> tuple[Fact, ...]:
     every["analysed by"] = f"hpctrain {VERSION}"
     if study.allow_mixed:
         every["allowed to differ"] = ", ".join(study.allow_mixed)
-    if parsers := parsers_of(inputs.records):
+    if parsers := Counter({str(k): n for k, n in records["parser"].value_counts().items() if n}):
         ranked = [f"{name} {number}" for name, number in _counted(parsers)]
         every["records by parser"] = ", ".join(ranked)
     facts = [

@@ -46,7 +46,7 @@ from hpc_train.reports.tables import ratio_record, size_columns
 from hpc_train.runs.conditions import OF_SITES, differences
 from hpc_train.runs.run import Run
 from hpc_train.scaling.caveats import with_implausible
-from hpc_train.scaling.comparison import apart_sides, comparison_frame
+from hpc_train.scaling.comparison import BETTER, WORSE, apart_sides, comparison_frame
 from hpc_train.scaling.report_options import CONFIDENCE
 from hpc_train.scaling.run_flags import FlagCode, flag_of
 from hpc_train.scaling.run_selection import selected, stored_runs
@@ -62,7 +62,7 @@ _NAMED = r"[A-Za-z_][\w.]*="
 _REPORT = re.compile(rb'\s{0,9}\{\s{0,9}"schema": ?\d{1,9},')
 _SELECTION = re.compile(rf"^(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
-BETTER, WORSE, NOT_IN_B = "B better", "B worse", "not in B"
+NOT_IN_B = "not in B"
 UNDECIDED = {
     "n=1: no verdict": "No verdict, because n=1 has no interval",
     "no spread: no verdict": "No verdict, because equal repetitions have no interval",

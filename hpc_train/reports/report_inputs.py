@@ -33,14 +33,13 @@ from hpc_train.runs.expected_runs import EXCLUDED, ExpectedRun, ExpectedStudy
 from hpc_train.runs.run import JobState, Manifest, Run
 from hpc_train.runs.run_folders import homes, is_run, run_folders
 from hpc_train.scaling.record_arrays import (
-    first_of_parser,
     gathered,
-    highest_ranks,
     joined_arrays,
     metrics_of,
-    most_steps,
     of_last_job,
+    of_metric,
     record_arrays,
+    records_in,
     run_level_records,
     with_rates,
 )
@@ -231,7 +230,9 @@ _BY_DURATION = (
 def _warmup_of_short_runs(study: ExpectedStudy, records: pd.DataFrame) -> tuple[Warmup, str]:
     """Return half the steps as the warm-up where the usual one leaves none, and that assumption."""
 
-    usual, most = Warmup(), most_steps(records, _TIMED)
+    timed = of_metric(records, *_TIMED).dropna(subset="step")
+    steps = timed.groupby("run", observed=True)["step"]
+    usual, most = Warmup(), int((steps.max() - steps.min() + 1).max()) if steps.ngroups else 0
     if study.warmup != usual or not 0 < most <= usual.steps:
         return study.warmup, ""
     half = Warmup(steps=most // 2)
@@ -317,10 +318,10 @@ _LONGEST = 60
 def guessed_values(records: pd.DataFrame, stats: ParseStats) -> str:
     """Return which logs the generic parser read, and how it read the first value; empty if none."""
 
-    found = first_of_parser(records, GUESSING)
-    if found is None:
+    own = records[records["parser"] == GUESSING]
+    if own.empty:
         return ""
-    first, runs = found
+    first, runs = next(records_in(own[:1])), own["run"].nunique()
     more = f" and of {runs - 1} more run{'s' * (runs > 2)}" if runs > 1 else ""
     name = first.run if first.source.endswith(first.run) else f"{first.run}: {first.source}"
     unit = "" if first.unit == "1" else f" {first.unit}"
@@ -371,7 +372,7 @@ def _of_logs(paths: Sequence[Path], search: Search, stats: ParseStats) -> Report
     records, begun = of_last_job(records, starts)
     if not len(records.value) and not transports:
         raise nothing(logs, stats)
-    named = highest_ranks(records)
+    named = records.groupby("run", observed=True)["rank"].max().fillna(-1).astype(int)
     ranks = {
         run: 1
         + max(named.get(run, -1), *(-1 if (n := rank_of(f.path)) is None else n for f in own))

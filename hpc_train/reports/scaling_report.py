@@ -104,7 +104,7 @@ def scaling_report(
                 METHOD.format(levels=levels_word(fastest), confidence=LEVEL, pairs=number)
                 for number in {row["comparisons"] for row in fastest[:1]} - {0}
             ),
-            *absent_notes(table, points),
+            *absent_notes(points),
         ),
         name=study.name,
         conditions={

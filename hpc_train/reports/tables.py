@@ -76,9 +76,6 @@ LESS = (
     "nodes", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal",
     "tokens_per_second", "samples_per_second", "accuracy",
 )  # fmt: skip
-# Columns that may be empty.
-COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
-COMPARED = frozenset({"speedup", "ideal", "efficiency", "doubling", "karp_flatt"})
 FASTER, NO_RESULT = "faster", "no result"
 ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
 SIGNIFICANT = {
@@ -232,35 +229,13 @@ def follow_from_unit(points: Sequence[Row]) -> bool:
     return len(ratios) == 1 and all(row["nodes"] and row[unit] for row in points)
 
 
-def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
-    """Yield a note per reason with the rows that have `--`."""
-    reasons: dict[str, list[str]] = {}
+def absent_notes(points: Sequence[Row]) -> Iterator[str]:
+    """Yield each reason why points have no ratio, with these points."""
     name = names(points)
-    for row, cells in zip(points, table.rows, strict=True):
-        empty = {
-            column.key: column.heading.replace("\n", " ").partition(" [")[0]
-            for column, cell in zip(table.columns, cells, strict=True)
-            if cell == ABSENT and column.key not in COMPLETE_WITHOUT
-        }
-        for reason in _reasons(row, empty) if empty else ():
-            reasons.setdefault(reason, []).append(name(row))
-    for reason, rows in reasons.items():
-        where = "every point" if len(rows) == len(points) > 1 else first_of(rows)
+    lacking = (row for row in points if row["n_ok"] and row["note"])
+    for reason, rows in grouped(lacking, lambda row: str(row["note"])).items():
+        where = "every point" if len(rows) == len(points) > 1 else first_of(map(name, rows))
         yield f"{ABSENT}: {where}: {reason}."
-
-
-def _reasons(row: Row, empty: Mapping[str, str]) -> Iterator[str]:
-    if not row["n_ok"]:
-        yield f"no run with a result ({row['not_ok']})"
-        return
-    if COMPARED & empty.keys() and row["note"]:
-        yield str(row["note"])
-    later = {"doubling", "karp_flatt"} & empty.keys()
-    if later and not row["note"] and not row["is_baseline"]:
-        yield "doubling needs the point of half the size, Karp-Flatt a point above the baseline"
-    other = [name for key, name in empty.items() if key not in COMPARED]
-    if other:
-        yield f"not recorded: {', '.join(other)}"
 
 
 def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:

@@ -304,7 +304,11 @@ def strategy_rows(runs: pd.DataFrame, records: pd.DataFrame) -> list[Row]:
     done = runs[trained & (runs["state"] == JobState.COMPLETED.value)]
     if done.empty:
         return []
-    measured = {name: _means(records, name) for name in _MEASURED}
+    # The mean over the ranks of each run.
+    measured = {
+        name: of_metric(records, name).groupby("run", observed=True)["value"].mean().to_dict()
+        for name in _MEASURED
+    }
     groups: dict[tuple[str, int], list[Row]] = {}
     for run in done[done["ranks"].notna()].to_dict("records"):
         own = {name: values.get(run["run_id"]) for name, values in measured.items()}
@@ -317,12 +321,6 @@ def strategy_rows(runs: pd.DataFrame, records: pd.DataFrame) -> list[Row]:
     for row in rows:
         row |= _compared(row, rows)
     return sorted(rows, key=lambda row: (row["ranks"], -(row["samples_per_second"] or 0)))
-
-
-def _means(records: pd.DataFrame, metric: str) -> Mapping[str, float]:
-    """Return the mean of a metric over the ranks of each run."""
-    means = of_metric(records, metric).groupby("run", observed=True)["value"].mean()
-    return {str(run): float(value) for run, value in means.items()}
 
 
 def _row(group: Sequence[Row]) -> Row:

@@ -7,8 +7,7 @@ and `step`, `rank` and `message_size` are NaN where the line names none.
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
@@ -102,35 +101,6 @@ def metrics_of(records: pd.DataFrame) -> dict[str, set[str]]:
     for run, metric in pairs.itertuples(index=False):
         found.setdefault(run, set()).add(metric)
     return found
-
-
-def most_steps(records: pd.DataFrame, metrics: Collection[str]) -> int:
-    """Return the steps from the first to the last measured one of the longest run."""
-    steps = of_metric(records, *metrics).dropna(subset="step").groupby("run", observed=True)["step"]
-    return int((steps.max() - steps.min() + 1).max()) if steps.ngroups else 0
-
-
-def highest_ranks(records: pd.DataFrame) -> dict[str, int]:
-    """Return the highest rank that the records of each run name."""
-    ranks = records.groupby("run", observed=True)["rank"].max().dropna()
-    return {str(run): int(rank) for run, rank in ranks.items()}
-
-
-def parsers_of(records: pd.DataFrame) -> Counter[str]:
-    """Return the number of records of each parser."""
-    counts = records["parser"].astype(object).value_counts()
-    return Counter({str(name): int(count) for name, count in counts.items()})
-
-
-def has_step_times(records: pd.DataFrame) -> bool:
-    """Whether a program printed step times; those that a table states are of whole runs."""
-    return bool(((records["metric"] == "step_time") & (records["parser"] != "table")).any())
-
-
-def first_of_parser(records: pd.DataFrame, parser: str) -> tuple[Record, int] | None:
-    """Return the first record of a parser and the number of runs with records of it, if any."""
-    own = records[records["parser"] == parser]
-    return None if own.empty else (next(records_in(own[:1])), own["run"].nunique())
 
 
 def _unknown_rates(records: pd.DataFrame) -> Marks:

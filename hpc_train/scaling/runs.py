@@ -108,7 +108,9 @@ def run_frame(study: ExpectedStudy, records: pd.DataFrame | Iterable[Record]) ->
     left_out = _add_steps(found, measured, study)
     _add_values(found, measured)
     found["startup_s"] = _startup_s(left_out, found, measured)
-    lengths = _sequence_lengths(own, measured)
+    # A warm-up may begin with shorter sequences.
+    long = own[(own["metric"] == _LENGTH) & (own["run"] >= 0) & (own["value"] > 0)]
+    lengths = measured.per_run(long, "max")
     _add_use_of_hardware(found, measured, lengths)
     found["conditions"] = _with_programs(own, _printed_conditions(own, study.runs), lengths)
     _add_computed_operations(found)
@@ -439,12 +441,6 @@ def _joined(found: Sequence[set[str]]) -> list[str]:
         joined = set(words).union(*(group.get(word, ()) for word in words))
         group.update(dict.fromkeys(joined, joined))
     return [" / ".join(sorted(group[next(iter(own))])) if own else "" for own in found]
-
-
-def _sequence_lengths(records: pd.DataFrame, measured: Measurements) -> Floats:
-    """Return the longest sequence of each run: a warm-up may begin with shorter ones."""
-    own = records[(records["metric"] == _LENGTH) & (records["run"] >= 0) & (records["value"] > 0)]
-    return measured.per_run(own, "max")
 
 
 # Of a parameter for each token: two operations forward, four backward.

@@ -32,7 +32,7 @@ from hpc_train.scaling.points import (
     point_columns,
     rates_by,
 )
-from hpc_train.scaling.record_arrays import NAN, Floats, Ints, Mask, Moments, bounded, moments
+from hpc_train.scaling.record_arrays import NAN, Floats, Ints, Moments, bounded, moments
 from hpc_train.scaling.report_options import CONFIDENCE
 from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.split_series import baselines, halves, refused, regimes, work_units
@@ -110,7 +110,11 @@ def against(
     # Runs of one session do not show the differences between sessions.
     level = np.where(in_one_session(groups.runs, groups), NAN, columns["confidence"])
     q = ideal(groups, base.point)
-    speedup = _one(sides.ratio(base.point, level), base.point == every)
+    # The ratio of a number to itself is 1, and has no interval.
+    value, *limits = sides.ratio(base.point, level)
+    first = base.point == every
+    limits = [np.where(first, NAN, limit) for limit in limits]
+    speedup = IntervalArrays(np.where(first, 1.0, value), *limits)
     mixed = np.array([regime == "mixed" for regime in columns["regime"]], dtype=bool)
     serial = [karp_flatt(limit, np.where(mixed, NAN, q)) for limit in speedup]
     half = np.where(mixed, -1, halves(groups))
@@ -119,9 +123,9 @@ def against(
     with np.errstate(divide="ignore", invalid="ignore"):
         cv = np.sqrt(own.variance) / own.mean
     added: dict[str, Any] = {
-        "is_baseline": base.point == every,
+        "is_baseline": first,
         "in_one_session": np.isnan(level),
-        "is_paired": sides.pairs(np.where(base.point == every, -1, base.point)).complete,
+        "is_paired": sides.pairs(np.where(first, -1, base.point)).complete,
         "ideal": q,
         "note": base.note,
         "usable": sides.moments.number,
@@ -146,12 +150,6 @@ def ideal(groups: Grouped, base: Ints) -> Floats:
         known = (size > 0) & (first > 0)
         q[known] = size[known] / first[known]
     return q
-
-
-def _one(ratio: IntervalArrays, first: Mask) -> IntervalArrays:
-    """Set a baseline to 1 exactly: the ratio of a number to itself has no interval."""
-    limits = (np.where(first, NAN, ratio.low), np.where(first, NAN, ratio.high))
-    return IntervalArrays(np.where(first, 1.0, ratio.value), *limits)
 
 
 @bounded
@@ -341,15 +339,12 @@ def _outcomes(
     for code, own, first, measured in tests:
         limit, change = noise_limit(own, first, level), own.mean - first.mean
         for point in np.flatnonzero(measured & (np.abs(change) > limit)).tolist():
-            flag = _changed(code, float(change[point]), float(limit[point]))
-            found.setdefault(point, []).append(flag)
+            text = f"{change[point]:+.4g}, noise explains {limit[point]:.2g}"
+            if code == FlagCode.ACCURACY:
+                points = 100 * change[point], 100 * limit[point]
+                text = f"{points[0]:+.2f} points, noise explains {points[1]:.2f}"
+            found.setdefault(point, []).append(Flag(code, text))
     return found
-
-
-def _changed(code: FlagCode, change: float, limit: float) -> Flag:
-    if code == FlagCode.ACCURACY:
-        return Flag(code, f"{100 * change:+.2f} points, noise explains {100 * limit:.2f}")
-    return Flag(code, f"{change:+.4g}, noise explains {limit:.2g}")
 
 
 def _whole_seconds(own: float, first: float) -> list[Flag]:

@@ -55,10 +55,3 @@ def test_one_job_in_two_tables_with_two_units_counts_once(tmp_path: Path) -> Non
 
 def test_two_jobs_that_failed_alike_are_two_jobs(tmp_path: Path) -> None:
     assert tables(tmp_path, "nodes,samples_per_second,state\n2,,FAILED\n2,,FAILED\n") == 2
-
-
-def test_jobs_under_other_conditions_are_no_repetitions(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("nodes,samples_per_second,torch\n1,9,2.8\n1,9,2.9\n1,8,2.9\n")
-    study, _ = table_study([read_table(path)])
-    assert [run.repetition for run in study.runs] == [1, 1, 2]

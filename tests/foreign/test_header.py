@@ -35,21 +35,6 @@ def values(found: ReportInputs, metric: str) -> list[float]:
     return [record.value for record in records_in(found.records) if record.metric == metric]
 
 
-def test_a_column_of_gpus_alone_counts_gpus(tmp_path: Path) -> None:
-    found = read(tmp_path, "gpus,samples_per_second\n1,10\n8,65\n")
-    assert [(point["gpus"], point["ranks"]) for point in rows(found)] == [(1, 1), (8, 8)]
-    text = render_report(build_report(found), "text")
-    assert "8 GPUs 65.00 samples/s, 6.50 times 1 GPU" in text
-    assert "ranks" not in text.partition("Points")[2].partition("Notes")[0]
-
-
-def test_ranks_on_other_numbers_of_gpus_are_other_points(tmp_path: Path) -> None:
-    points = rows(read(tmp_path, "gpus,ranks,samples_per_second\n4,8,10\n8,8,15\n"))
-    assert [(point["gpus"], point["ranks"], point["ideal"]) for point in points] == [
-        (4, 8, 1), (8, 8, 2),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("header", "size", "value"),
     [

@@ -38,12 +38,6 @@ def test_records_that_pandas_writes_are_one_table(tmp_path: Path, rows: int) -> 
     assert [row for _, row in table.rows] == [tuple(map(str, row)) for row in cells]
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
-def test_what_is_no_number_in_json_stays_a_text(value: str) -> None:
-    (row,) = parse_json(T, f'{{"x": {value}}}').rows
-    assert row == (1, (value,))
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

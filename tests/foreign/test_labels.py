@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.base.errors import LogParseError, ReportError
+from hpc_train.base.errors import LogParseError
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import report_inputs
@@ -32,12 +32,6 @@ def test_what_all_rows_say_is_declared(tmp_path: Path, column: str, word: str) -
     said = report(tmp_path, column, *(row.format(word) for row in STRONG))
     assert (said["conditions"]["declared"], said["conditions"]["regime"]) == ("strong", "strong")
     assert [row["series"] for row in said["rows"]] == ["all", "all"]
-
-
-@pytest.mark.parametrize(("rows", "word"), [(STRONG, "weak"), (WEAK, "strong")])
-def test_a_wrong_label_is_refused(tmp_path: Path, rows: tuple[str, ...], word: str) -> None:
-    with pytest.raises(ReportError, match=f"declared {word} .* in row 1 and .* in row 2"):
-        report(tmp_path, "scaling", *(row.format(word) for row in rows))
 
 
 def test_a_label_that_is_none_is_named(tmp_path: Path) -> None:

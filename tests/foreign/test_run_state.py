@@ -94,13 +94,3 @@ def test_rows_of_one_name_are_told_apart_by_their_repetition(tmp_path: Path) -> 
     """The message on two rows of one name, and that on equal rows, advise this column."""
     rows = "a,1,1,500.123\na,2,1,500.123\nb,1,2,900\n,1,2,910\n"
     assert names(tmp_path, rows) == ["a-r1", "a-r2", "b", "row 4"]
-
-
-@pytest.mark.parametrize(
-    "rows",
-    ["a,1,1,500\na,1,1,510\n", "a,,1,500\na,,1,510\n", "a,1,1,500\na,2,1,510\na-r1,1,2,900\n"],
-    ids=["one repetition", "no repetition", "a name of another row"],
-)
-def test_a_second_run_of_one_name_is_an_error(tmp_path: Path, rows: str) -> None:
-    with pytest.raises(LogParseError, match=r"t\.csv:\d: a second run called 'a(-r1)?'; the first"):
-        names(tmp_path, rows)

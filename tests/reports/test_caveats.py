@@ -54,10 +54,6 @@ def test_column() -> None:
     assert _caveats(report) == []
 
 
-def test_no_column_where_no_log_says_it() -> None:
-    assert "transport" not in [column.key for column in _report({}).tables[0].columns]
-
-
 def test_points_of_a_series_that_differ() -> None:
     (doubt,) = _caveats(_report({"srun-1": "NVLink", "srun-2": "IB+GDR", "srun-4": "sockets"}))
     assert doubt == (
@@ -74,10 +70,6 @@ def test_only_the_runs_that_differ_from_most_are_named() -> None:
     assert doubt == (
         "Caveats: the transport differs (sockets; other runs: IB+GDR): 16 GPUs under srun."
     )
-
-
-def test_series_are_not_compared() -> None:
-    assert _caveats(_report({"srun-2": "IB+GDR", "torchrun-2": "sockets"})) == []
 
 
 def test_runs_of_a_point_that_differ() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import nnls
 
 from hpc_train.scaling import confidence_intervals as of
-from hpc_train.scaling.scaling_fits import Law, basis, solve
+from hpc_train.scaling.scaling_fits import Law, basis, fieller_limits, solve
 from hpc_train.submissions.submit import WIDTHS, expected_width
 from tests.scaling.resolution import resolution
 
@@ -69,3 +69,11 @@ def test_the_stored_widths_are_the_computed_ones() -> None:
 
 def test_beyond_the_stored_widths() -> None:
     assert expected_width(40) == pytest.approx(resolution(40), rel=0.02)
+
+
+def test_fieller_of_estimates_that_hang_together() -> None:
+    a, b, t = 10.0, 5.0, 2.0
+    for both in (-0.2, 0.0, 0.2):
+        for limit in fieller_limits(a, b, (0.3, 0.2, both), t):
+            variance = 0.3 - 2 * limit * both + limit**2 * 0.2
+            assert abs(a - limit * b) == pytest.approx(t * variance**0.5)

@@ -80,12 +80,6 @@ def test_every_number_of_a_random_log(seed: int) -> None:
     assert found == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.parametrize(("first", "done"), [(0, 100), (1, 100), (500, 599)])
-def test_steps_that_count_from_0_are_one_more(first: int, done: int) -> None:
-    records = [record("a", "step_time", 1.0, step=first + place) for place in range(100)]
-    assert run_frame(study([expected("a")]), records).at[0, "optimiser_steps"] == done
-
-
 def test_printed_rates_are_those_of_the_median_step() -> None:
     rates = enumerate((100.0, 100.0, 50.0, 2.0))
     records = [record("a", "samples_per_second", rate, step=step) for step, rate in rates]
