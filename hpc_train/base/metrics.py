@@ -158,10 +158,6 @@ HARDWARE_METRICS: tuple[Metric, ...] = (
         key="energy_per_token_j", name="energy_per_token", unit="J", direction="lower",
         of_run="computed", text=TextColumn(heading="J per\ntoken"),
     ),
-    Metric(
-        key="power_per_rate_j", name="power_per_rate", unit="J", direction="lower",
-        of_run="computed", text=TextColumn(heading="power /\nrate [J]"),
-    ),
 )  # fmt: skip
 
 

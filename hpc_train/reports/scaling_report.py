@@ -184,7 +184,6 @@ _COMPUTED = {
         "recomputed activations"
     ),
     "mfu_computed": "computed MFU = TFLOP/s a GPU, printed or else computed, / gpu_peak_tflops",
-    "power_per_rate_j": "power / rate is computed, not measured as energy",
 }
 
 

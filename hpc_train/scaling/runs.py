@@ -529,7 +529,6 @@ def _add_use_of_hardware(found: _Columns, measured: Measurements, lengths: Float
     tokens = first_known(np.round(lengths), printed)
     by_step = _ratio(per_step, found["tokens_per_second"] * found["step_time_mean_s"])
     found["energy_per_token_j"] = positive(first_known(_ratio(per_sample, tokens), by_step))
-    found["power_per_rate_j"] = _ratio(found["power_w"], found["samples_per_second"])
 
 
 def sizes_of(runs: Sequence[ExpectedRun], world: Floats) -> dict[str, Floats]:

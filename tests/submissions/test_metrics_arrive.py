@@ -73,7 +73,6 @@ NO_COLUMN = {
 DERIVED = {
     "energy_per_sample_j": (97500 / 6400, "J per sample", "15.23"),
     "energy_per_token_j": (97500 / 6400 * 250.5 / 256500, "J per token", "0.01488"),
-    "power_per_rate_j": (2613 / 250.5, "power / rate [J]", "10.43"),
 }
 # Ranks are a size: a table has them as a column of their own.
 TABLE_NAMES = {"world_size": "ranks"}
