@@ -1,4 +1,4 @@
-"""Studies whose runs print the events of a training that scales perfectly, and take no time."""
+"""Jobs of a line of bash, and studies whose runs print what a training prints that scales."""
 
 from __future__ import annotations
 
@@ -15,13 +15,21 @@ echo "on $(hostname)"
 """
 
 
+def job(
+    name: str, script: str, nodes: int = 1, tasks: int = 1, time: str = "5m", **keys: Any
+) -> dict[str, Any]:
+    """Return a job whose ranks run a line of bash on a core each; `keys` are others of a job."""
+    size = {"nodes": nodes, "tasks_per_node": tasks, "cpus_per_task": 1, "gpus_per_node": 0}
+    resources = {**size, "time": time, **keys.pop("resources", {})}
+    command = ["bash", "-c", script]
+    return {"name": name, "command": command, "launcher": "srun", "resources": resources, **keys}
+
+
 def study(name: str, before: str = "", **keys: Any) -> dict[str, Any]:
     """Return a study of 1, 2 and 4 nodes, two runs each; `before` is what a rank does first."""
-    resources = {"tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "1m"}
-    command = ["bash", "-c", before + _TRAIN]
     return {
         "name": name,
-        "job": {"command": command, "launcher": "srun", "resources": resources},
+        "job": job(name, before + _TRAIN, time="1m"),
         "axes": {"nodes": [1, 2, 4]},
         "repetitions": 2,
         "scaling": "strong",

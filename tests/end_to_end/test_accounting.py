@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hpc_train.lab.state_file import Lab
 from tests.conftest import Slurm
 from tests.end_to_end.queue import starts_again
+from tests.end_to_end.studies import job
 from tests.end_to_end.user import User, user_of
 from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm]
-
-
-def job(name: str, script: str, **keys: Any) -> dict[str, Any]:
-    resources = {
-        "nodes": 1,
-        "tasks_per_node": 1,
-        "cpus_per_task": 1,
-        "gpus_per_node": 0,
-        "time": "5m",
-    }
-    command = ["bash", "-c", script]
-    return {"name": name, "command": command, "launcher": "srun", "resources": resources, **keys}
 
 
 def test_accounting(accounting_lab: Lab, slurm: Slurm, tmp_path: Path) -> None:
@@ -51,7 +39,7 @@ def test_accounting(accounting_lab: Lab, slurm: Slurm, tmp_path: Path) -> None:
     row = later.run("badly")
     assert (row["state"], row["problem"]) == ("FAILED", "rank 0 on lab1: exit code 7")
 
-    whole = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 8, "gpus_per_node": 0, "time": "5m"}
+    whole = {"nodes": 2, "cpus_per_task": 8}
     script = '[ "${SLURM_RESTART_COUNT:-0}" != 0 ] || sleep 280'
     user.submit(user.write("first.yaml", job("first", script, qos="normal", resources=whole)))
     user.started("first")

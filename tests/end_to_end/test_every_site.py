@@ -6,18 +6,17 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from hpc_train.lab.state_file import Lab
 from tests.conftest import ROOT, Slurm
-from tests.end_to_end.user import Row, User, user_of
+from tests.end_to_end.user import User, user_of
 from tests.servers.hosts import SshHosts
 from tests.servers.pbs import RunningPbs, pbs
 from tests.servers.sagemaker import PROFILE, TrainingService, serving
-from tests.submissions.waiting import LIMIT_S, wait_for
+from tests.submissions.waiting import LIMIT_S
 
 __all__ = ["pbs"]
 
@@ -90,94 +89,3 @@ def test_one_study_at_every_site(everywhere: User, torch: None) -> None:
         one["setting"]: (one["a"], one["b"]) for one in json.loads(compared.stdout)["differences"]
     }
     assert different["scheduler"] == ("slurm", "pbs")
-
-
-SLEEP = ["sleep", "3217"]
-RESOURCES = {"cpus_per_task": 1, "gpus_per_node": 0, "time": "20m"}
-
-
-def submitted(user: User, name: str, program: str) -> None:
-    """Submit a study with one run at every site."""
-    command = ["bash", "-c", f'echo "here in {name}"; {program}']
-    job = {"command": command, "launcher": "single", "resources": RESOURCES}
-    study = {"scaling": "strong", "repetitions": 1, "axes": {"tasks_per_node": [1]}, "job": job}
-    for site in SITES:
-        file = user.write(f"{name}.yaml", study)
-        done = user.hpctrain("submit", file, "--site", site, "--name", f"{name}-{site}")
-        assert done.returncode == 0, done.stderr
-
-
-def latest(user: User, name: str) -> dict[str, Row]:
-    """Return the row of the last attempt at each site."""
-    return {
-        site: max(user.runs(f"{name}-{site}").values(), key=lambda row: int(row["attempt"]))
-        for site in SITES
-    }
-
-
-def wait_for_state(user: User, name: str, state: str, attempt: int) -> dict[str, Row]:
-    """Wait until the run at each site has a state; return the rows."""
-    rows: dict[str, Row] = {}
-
-    def reached() -> bool:
-        rows.update(latest(user, name))
-        return all((row["state"], row["attempt"]) == (state, attempt) for row in rows.values())
-
-    def otherwise() -> str:
-        final = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "LOST")
-        ended = [row for row in rows.values() if row["attempt"] == attempt]
-        wrong = [row for row in ended if row["state"] in final and row["state"] != state]
-        return "; ".join(f"{row['run']} is {row['state']}: {row['problem']}" for row in wrong)
-
-    wait_for(reached, in_vain=otherwise)
-    return rows
-
-
-def sleeping() -> list[str]:
-    """Return the processes of the jobs that wait to be cancelled."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            words = path.read_bytes().decode(errors="replace").split("\0")
-            found += [path.parent.name] if words[:2] == SLEEP else []
-    return found
-
-
-def follow(user: User, run: str, line: str) -> None:
-    """Follow the logs of a run until they have a line."""
-    with user.running("logs", "-f", run) as (process, said):
-        wait_for(lambda: line in said.read_text(), within_s=LIMIT_S)
-        assert process.poll() is None, run
-
-
-def cancelled(user: User, name: str, attempt: int) -> None:
-    """Cancel a study; wait until its runs have left no process at any site."""
-    for site in SITES:
-        done = user.hpctrain("cancel", f"{name}-{site}")
-        assert done.returncode == 0, done.stderr
-    wait_for_state(user, name, "CANCELLED", attempt)
-    wait_for(lambda: not sleeping(), within_s=LIMIT_S)
-
-
-def test_failed_runs_of_every_site_have_logs_and_are_retried(everywhere: User) -> None:
-    submitted(everywhere, "failing", "exit 3")
-    rows = wait_for_state(everywhere, "failing", "FAILED", 1)
-    assert set(rows) == set(SITES)
-    for site, row in rows.items():
-        assert row["problem"].endswith("exit code 3"), (site, row)
-        printed = everywhere.hpctrain("logs", f"failing-{site}").stdout
-        assert "here in failing" in printed, (site, printed)
-        said = everywhere.hpctrain("cancel", f"failing-{site}").stderr
-        assert "nothing to cancel; 1 run is FAILED" in said, said
-        done = everywhere.hpctrain("retry", f"failing-{site}")
-        assert done.returncode == 0, done.stderr
-    again = wait_for_state(everywhere, "failing", "FAILED", 2)
-    assert {row["run"] for row in again.values()} == {f"{row['run']}.2" for row in rows.values()}
-
-
-def test_running_runs_of_every_site_are_followed_and_cancelled(everywhere: User) -> None:
-    submitted(everywhere, "staying", f"exec {' '.join(SLEEP)}")
-    rows = wait_for_state(everywhere, "staying", "RUNNING", 1)
-    for site in rows:
-        follow(everywhere, f"staying-{site}", "here in staying")
-    cancelled(everywhere, "staying", 1)

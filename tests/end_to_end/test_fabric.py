@@ -8,29 +8,20 @@ import sys
 
 import pytest
 
+from tests.end_to_end.studies import job
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.slurm, pytest.mark.usefixtures("torch")]
 # 8 MB of gradients in a step: 0.33 s at the 200 Mbit/s of eth0, and little work.
-OPTIONS = ("--global-batch-size", "2", "--width", "192", "--steps", "8", "--no-accuracy")
+OPTIONS = "--global-batch-size 2 --width 192 --steps 8 --no-accuracy"
+TRAIN = f"exec {sys.executable} -m hpc_train.trainer.train {OPTIONS}"
 # Bytes that the two ranks send in 8 steps, at the least.
 GRADIENTS = 2 * 8 * 8_000_000
-JOB = {
-    "command": [sys.executable, "-m", "hpc_train.trainer.train", *OPTIONS],
-    "launcher": "srun",
-    "resources": {
-        "nodes": 2,
-        "tasks_per_node": 1,
-        "cpus_per_task": 1,
-        "gpus_per_node": 0,
-        "time": "3m",
-    },
-}
 
 
 def fastest_step(user: User, site: str) -> float:
     """Return the time of the step that the machine disturbed least."""
-    user.write(f"on-{site}.yml", {"name": f"on-{site}", **JOB})
+    user.write(f"on-{site}.yml", job(f"on-{site}", TRAIN, nodes=2, time="3m"))
     done = user.submit(f"on-{site}.yml", "--wait", site=site)
     assert done.returncode == 0, done.stderr
     times = [float(record["value"]) for record in user.records(f"on-{site}", "step_time")]

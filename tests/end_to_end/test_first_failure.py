@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from tests.end_to_end.studies import job
 from tests.end_to_end.user import User
 from tests.submissions.waiting import wait_for
 
@@ -18,16 +19,6 @@ pytestmark = [
 # Nobody else sleeps as long.
 SLEEP = "613.5"
 FAIL = f'[ $RANK != 2 ] || {{ echo "rank $RANK gives up"; exit 7; }}; exec sleep {SLEEP}'
-JOB = {
-    "command": ["bash", "-c", FAIL],
-    "resources": {
-        "nodes": 2,
-        "tasks_per_node": 2,
-        "cpus_per_task": 1,
-        "gpus_per_node": 0,
-        "time": "5m",
-    },
-}
 
 
 def sleepers() -> list[str]:
@@ -38,7 +29,9 @@ def sleepers() -> list[str]:
 def test_who_failed_first(user: User) -> None:
     launchers = ("srun", "torchrun", "mpirun")
     for name in launchers:
-        done = user.submit(user.write(f"{name}.yaml", {**JOB, "name": name, "launcher": name}))
+        done = user.submit(
+            user.write(f"{name}.yaml", job(name, FAIL, nodes=2, tasks=2, launcher=name))
+        )
         assert done.returncode == 0, done.stderr
     for name in launchers:
         row = user.wait(name, "FAILED")

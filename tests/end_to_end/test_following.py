@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tests.conftest import Slurm
 from tests.end_to_end.queue import starts_again
+from tests.end_to_end.studies import job
 from tests.end_to_end.user import User
 from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm]
 WAIT = "echo attempt ${SLURM_RESTART_COUNT:-0}; until [ -e go ]; do sleep 0.1; done; echo over"
-
-
-def job(name: str, script: str, **resources: int) -> dict[str, Any]:
-    size = {
-        "nodes": 1,
-        "tasks_per_node": 1,
-        "cpus_per_task": 1,
-        "gpus_per_node": 0,
-        "time": "10m",
-        **resources,
-    }
-    return {
-        "name": name,
-        "command": ["bash", "-c", script],
-        "launcher": "srun",
-        "resources": size,
-    }
 
 
 def test_a_run_that_is_queued_again(user: User, slurm: Slurm) -> None:
@@ -67,21 +47,6 @@ def test_a_run_that_is_queued_again(user: User, slurm: Slurm) -> None:
     assert (row["state"], row["restart_count"], row["exit_code"]) == ("COMPLETED", 1, 0)
 
 
-def test_wait(user: User) -> None:
-    study = {
-        "name": "ends",
-        "job": job("end", 'exit "$CODE"'),
-        "axes": {"env.CODE": ["0", "5"]},
-        "repetitions": 1,
-        "scaling": "strong",
-    }
-    done = user.submit(user.write("study.yaml", study), "--wait")
-    assert done.returncode == 3, done.stderr
-    rows = user.runs("ends").values()
-    assert {row["state"] for row in rows} == {"COMPLETED", "FAILED"}
-    assert sorted(row["exit_code"] for row in rows) == [0, 5]
-
-
 def test_a_run_that_waits(user: User, slurm: Slurm) -> None:
     reason = "it is next, and waits for free nodes"
     blocker = slurm("sbatch", "--parsable", "-N4", "--exclusive", "-o/dev/null", "--wrap=sleep 999")
@@ -110,8 +75,8 @@ python -m hpc_train submit inner.yaml --site lab
 
 
 def test_from_inside_a_job(user: User) -> None:
-    user.write("inner.yaml", job("inner", INNER, tasks_per_node=2))
-    user.write("outer.yaml", job("outer", OUTER, cpus_per_task=3))
+    user.write("inner.yaml", job("inner", INNER, tasks=2))
+    user.write("outer.yaml", job("outer", OUTER, resources={"cpus_per_task": 3}))
     done = user.submit("outer.yaml", "--wait")
     assert done.returncode == 0, done.stderr
     outer = user.run("outer")["job"]
@@ -135,17 +100,3 @@ def test_from_inside_a_job(user: User) -> None:
         assert there["RANK"] == str(rank)
         assert "SLURM_OF_OLD" not in there
         assert "mask_cpu:0x1" not in there.get("SLURM_CPU_BIND", "")
-
-
-def test_options_in_the_environment(user: User) -> None:
-    user.write("job.yaml", job("told", "echo $SLURM_JOB_PARTITION"))
-    given = {"SBATCH_WAIT": "1", "SBATCH_OUTPUT": "mine"}
-    words = ("submit", "job.yaml", "--site", "lab", "--json", "--wait")
-    done = user.hpctrain(*words, SBATCH_PARTITION="long", **given)
-    assert done.returncode == 0, done.stderr
-    assert "at lab: partition long ($SBATCH_PARTITION)" in done.stderr
-    for name, value in given.items():
-        assert f"{name}={value} is ignored: " in done.stderr
-    assert user.logs("told")["rank-0.out"] == "long\n"
-    (run,) = json.loads(done.stdout)["new"]
-    assert Path(user.run("told")["folder"]).name == run

@@ -16,6 +16,7 @@ from hpc_train.lab.state_file import Lab
 from tests.conftest import Slurm, pointed_at
 from tests.end_to_end import daemons
 from tests.end_to_end.queue import drained, starts_again, wait_until_idle
+from tests.end_to_end.studies import job
 from tests.end_to_end.user import User, user_of
 
 pytestmark = [pytest.mark.slurm, pytest.mark.gate]
@@ -33,13 +34,6 @@ FAILS = """\
 exec sleep 600
 """
 WAITS = '[ "${SLURM_RESTART_COUNT:-0}" != 0 ] || { echo waits; sleep 600; }; echo ended'
-
-
-def job(name: str, script: str, nodes: int = 1, tasks: int = 1, **keys: Any) -> dict[str, Any]:
-    size = {"nodes": nodes, "tasks_per_node": tasks, "cpus_per_task": 1, "gpus_per_node": 0}
-    command = ["bash", "-c", script]
-    resources = {**size, "time": "5m"}
-    return {"name": name, "command": command, "launcher": "srun", "resources": resources, **keys}
 
 
 def repeated(name: str, one: dict[str, Any], axes: dict[str, Any], times: int) -> dict[str, Any]:

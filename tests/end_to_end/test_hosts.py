@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,17 +74,6 @@ def test_the_first_failure_ends_all_hosts(mine: HostsUser) -> None:
     mine.nothing_left()
 
 
-def test_a_short_silence_ends_no_run(mine: HostsUser) -> None:
-    mine.submit(mine.job(WAIT))
-    mine.begun()
-    mine.connect(1, connected=False)
-    # Longer than the pause between two looks at the hosts.
-    time.sleep(5)
-    mine.connect(1, connected=True)
-    mine.wait("RUNNING")
-    assert mine.left("host1") and mine.left("host2")
-
-
 def test_ranks_in_sessions_of_their_own_are_ended_too(mine: HostsUser) -> None:
     program = f"setsid sleep 600 &\ntrap '' TERM\nsetsid bash -c 'sleep 600' &\n{WAIT}"
     mine.submit(mine.job(program))
@@ -148,17 +136,6 @@ def test_a_host_without_power_ends_the_run_on_the_others(mine: HostsUser) -> Non
         mine.lab.switch_on_all()
 
 
-@pytest.mark.long
-def test_a_host_that_was_restarted_ends_the_run(mine: HostsUser) -> None:
-    mine.submit(mine.job(WAIT))
-    mine.begun()
-    mine.switch_off(1)
-    mine.lab.switch_on_all()
-    row = mine.wait("NODE_FAIL")
-    assert row["problem"] == "host2 was restarted during the run"
-    mine.nothing_left()
-
-
 def test_a_file_that_was_removed_is_removed_on_the_hosts(mine: HostsUser) -> None:
     (mine.user.folder / "old.py").write_text("old")
     mine.submit(mine.job("ls"), "--wait")
@@ -166,19 +143,6 @@ def test_a_file_that_was_removed_is_removed_on_the_hosts(mine: HostsUser) -> Non
     (mine.user.folder / "old.py").unlink()
     mine.submit(mine.job("ls", name="k"), "--wait")
     assert "old.py" not in mine.user.logs("k")["node-1.out"]
-
-
-@pytest.mark.long
-def test_without_rsync_the_files_go_as_a_tar(mine: HostsUser) -> None:
-    programs = mine.user.folder / "programs"
-    programs.mkdir()
-    for name in ("bash", "git", "sed", "env"):
-        (programs / name).symlink_to(shutil.which(name) or name)
-    path = f"{mine.lab.folder}/bin:{programs}"
-    file = mine.job("ls -l program.sh")
-    done = mine.user.hpctrain("submit", file, "--site", "lab-hosts", "--wait", PATH=path)
-    assert done.returncode == 0, done.stderr
-    assert "program.sh" in mine.user.logs("j")["node-0.out"]
 
 
 def test_a_secret_reaches_the_ranks_and_no_file(mine: HostsUser) -> None:

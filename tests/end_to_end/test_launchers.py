@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.end_to_end.studies import job
 from tests.end_to_end.user import User
 
 pytestmark = [
@@ -16,22 +17,8 @@ pytestmark = [
 ]
 LAUNCHERS = ["srun", "torchrun", "mpirun"]
 STEPS = 5
-
-
-def job(nodes: int, tasks_per_node: int) -> dict[str, object]:
-    model = ("--data", "synthetic", "--width", "4", "--no-accuracy")
-    options = ("--global-batch-size", "32", "--steps", str(STEPS), *model)
-    return {
-        "name": "train",
-        "command": [sys.executable, "-m", "hpc_train.trainer.train", *options],
-        "resources": {
-            "nodes": nodes,
-            "tasks_per_node": tasks_per_node,
-            "cpus_per_task": 1,
-            "gpus_per_node": 0,
-            "time": "3m",
-        },
-    }
+OPTIONS = f"--global-batch-size 32 --steps {STEPS} --data synthetic --width 4 --no-accuracy"
+TRAIN = f"exec {sys.executable} -m hpc_train.trainer.train {OPTIONS}"
 
 
 def places(user: User, run: str) -> tuple[list[str], set[str]]:
@@ -45,7 +32,7 @@ def places(user: User, run: str) -> tuple[list[str], set[str]]:
 def test_the_launcher_makes_no_difference(user: User) -> None:
     study = {
         "name": "three",
-        "job": job(nodes=2, tasks_per_node=1),
+        "job": job("train", TRAIN, nodes=2, time="3m"),
         "axes": {"launcher": LAUNCHERS},
         "repetitions": 1,
         "scaling": "strong",
@@ -70,7 +57,7 @@ def test_an_address_on_the_fast_network(user: User) -> None:
     """Torchrun has to know that it is the first node although its name is another."""
     site = user.site("fast", "  host: first-host\n", "  host: first-host\n  suffix: i\n")
     say = "echo rank $RANK on $(hostname) of $MASTER_ADDR"
-    file = user.write("job.yaml", {**job(2, 1), "command": ["bash", "-c", say]})
+    file = user.write("job.yaml", job("train", say, nodes=2, time="3m"))
     done = user.submit(file, "--launcher", "torchrun", "--wait", site=site)
     assert done.returncode == 0, done.stderr
     hosts, addresses = places(user, "train")

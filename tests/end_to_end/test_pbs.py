@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.user import ROOT, User
+from tests.end_to_end.user import User
 from tests.servers.pbs import RunningPbs, pbs
-from tests.submissions.waiting import LIMIT_S, wait_for
+from tests.submissions.waiting import wait_for
 
 pytestmark = pytest.mark.process
 RANKS = """\
@@ -86,20 +85,6 @@ def test_a_running_job_is_cancelled_and_leaves_no_process(user: User, pbs: Runni
     assert done.returncode == 0, done.stderr
     assert runs(user, "long")[0]["state"] == "CANCELLED"
     wait_for(lambda: not _sleeps(pbs.folder))
-
-
-@pytest.mark.long
-def test_each_repetition_of_the_example_is_a_job(user: User, pbs: RunningPbs, torch: None) -> None:
-    shutil.copytree(ROOT / "examples/digits", user.folder / "examples/digits")
-    words = ("axes.launcher=[torchrun]", "repetitions=2", "command.8=1")
-    settings = [word for text in words for word in ("--set", text)]
-    submit(user, "examples/digits/study.yaml", *settings)
-    rows = user.wait_all("digits-strong", "COMPLETED", within_s=2 * LIMIT_S)
-    assert sorted(row["job"] for row in rows.values()) == [f"{n}.pbs" for n in (1, 2, 3, 4)]
-    report = json.loads(user.hpctrain("report", "digits-strong", "-f", "json").stdout)
-    assert [point["tasks_per_node"] for point in report["rows"]] == [1, 2]
-    assert "4 of 4 runs ok" in user.hpctrain("report", "digits-strong").stdout
-    assert {row["nodes"] for row in rows.values()} <= {"pbs1", "pbs2"}
 
 
 def test_a_host_without_qsub_and_a_dry_run(user: User, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from hpc_train.lab.daemons import namespace
+from tests.end_to_end.studies import job
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.slurm]
@@ -24,16 +25,10 @@ def broken() -> Iterator[str]:
     subprocess.run([*inside, "up"], check=True)
 
 
-def job(nodes: int) -> dict[str, object]:
-    resources = {"nodes": nodes, "tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 2}
-    command = ["bash", "-c", "echo here"]
-    return {"name": "asked", "command": command, "launcher": "srun", "resources": resources}
-
-
 def test_good_nodes_pass(user: User) -> None:
     user.site("checked", "poll: 2s\n", CHECKS)
-    user.write("job.yaml", job(4))
-    done = user.submit("job.yaml", "--time", "1m", "--wait", site="checked")
+    user.write("job.yaml", job("asked", "echo here", nodes=4, time="1m"))
+    done = user.submit("job.yaml", "--wait", site="checked")
     assert done.returncode == 0, done.stderr
     (row,) = user.runs("asked").values()
     status = json.loads((user.folder / row["folder"] / "status.json").read_text())
@@ -42,8 +37,8 @@ def test_good_nodes_pass(user: User) -> None:
 
 def test_a_node_without_its_network_is_gone_round(user: User, broken: str) -> None:
     user.site("checked", "poll: 2s\n", CHECKS)
-    user.write("job.yaml", job(2))
-    done = user.submit("job.yaml", "--time", "1m", "--wait", site="checked")
+    user.write("job.yaml", job("asked", "echo here", nodes=2, time="1m"))
+    done = user.submit("job.yaml", "--wait", site="checked")
     assert done.returncode == 1
     assert f"preflight: checks failed on {broken}" in done.stderr
     assert f"hpctrain: preflight: {broken}: interface ib0 is down" in done.stdout + done.stderr

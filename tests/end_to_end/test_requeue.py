@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Slurm
+from tests.end_to_end.studies import job
 from tests.end_to_end.user import User
 from tests.submissions.waiting import wait_for
 
@@ -13,10 +14,8 @@ pytestmark = [pytest.mark.slurm]
 
 def test_a_job_that_is_cancelled_is_not_queued_again(user: User, slurm: Slurm) -> None:
     """Its ranks end with the code that asks for it while Slurm ends the job."""
-    size = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "5m"}
     script = "trap 'exit 75' TERM; echo ready; while :; do sleep 0.1; done"
-    job = {"name": "gone", "command": ["bash", "-c", script], "launcher": "srun"}
-    user.submit(user.write("gone.yaml", {**job, "resources": size, "lifecycle": {}}))
+    user.submit(user.write("gone.yaml", job("gone", script, lifecycle={})))
     user.says("gone", "ready", "rank-0.out")
     number = user.run("gone")["job"]
     slurm("scancel", number)
@@ -34,20 +33,16 @@ def test_each_job_of_a_chain_begins_after_the_one_before(user: User, slurm: Slur
 
     A job beside them that does not wait is refused.
     """
-    size = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "5m"}
     # The first job saves and asks for another start, which its site does not give.
     script = 'cd "$HPCTRAIN_CHECKPOINTS" && if [ -e step ]; then mv step end; else touch step; '
     script += "until [ -e go ]; do sleep 0.1; done; exit 75; fi"
-    job = {"name": "link", "command": ["bash", "-c", script], "launcher": "srun", "resources": size}
-    job |= {"directives": {"dependency": "singleton"}}
-    job |= {"env": {"HPCTRAIN_CHECKPOINTS": str(user.folder)}}
-    user.write("link.yaml", job)
+    beside = job("link", script, env={"HPCTRAIN_CHECKPOINTS": str(user.folder)})
+    user.write("link.yaml", {**beside, "directives": {"dependency": "singleton"}})
     for _ in range(2):
         assert user.submit("link.yaml").returncode == 0
     wait_for((user.folder / "step").exists)
     states = "squeue", "--noheader", "--states=all", "--name=link", "--format=%T %r"
     wait_for(lambda: "PENDING Dependency" in slurm(*states))
-    beside = {key: job[key] for key in job if key != "directives"}
     assert user.submit(user.write("beside.yaml", beside)).returncode == 0
     wait_for(lambda: any(row["exit_code"] == 2 for row in user.runs("link").values()))
     (refused,) = [row for row in user.runs("link").values() if row["exit_code"] == 2]

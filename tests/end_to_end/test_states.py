@@ -8,11 +8,13 @@ import pytest
 
 from tests.conftest import Slurm
 from tests.end_to_end.queue import drained
+from tests.end_to_end.studies import job
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.slurm]
 
 LAUNCHERS = ("srun", "torchrun", "mpirun")
+SLEEP = "exec sleep 3000"
 SAVE = """\
 import signal, sys, time
 signal.signal(signal.SIGUSR1, lambda *_: (print("saved", flush=True), sys.exit(0)))
@@ -21,27 +23,14 @@ time.sleep(200)
 """
 
 
-def sleeper(name: str, **resources: Any) -> dict[str, Any]:
-    given = {
-        "nodes": 1,
-        "tasks_per_node": 1,
-        "cpus_per_task": 1,
-        "gpus_per_node": 0,
-        "time": "1m",
-        **resources,
-    }
-    return {"name": name, "command": ["sleep", "3000"], "launcher": "srun", "resources": given}
-
-
 def saver(launcher: str) -> dict[str, Any]:
     """Return a job that is told two minutes before its end.
 
     Slurm takes half a minute more, and looks every half a minute: the ranks have as long to get
     ready.
     """
-    saves = sleeper(f"save-{launcher}", tasks_per_node=2, time="3m")
-    command = ["python", "save.py"]
-    return {**saves, "launcher": launcher, "command": command, "signal_before_end": "120s"}
+    keys: dict[str, Any] = {"launcher": launcher, "signal_before_end": "120s"}
+    return job(f"save-{launcher}", "exec python save.py", tasks=2, time="3m", **keys)
 
 
 @pytest.mark.mpi
@@ -54,13 +43,13 @@ def test_drained_cancelled_suspended_and_out_of_time(user: User, slurm: Slurm, t
     for launcher in LAUNCHERS:
         done = user.submit(user.write(f"{launcher}.yaml", saver(launcher)))
         assert done.returncode == 0, done.stderr
-    assert user.submit(user.write("late.yaml", sleeper("late"))).returncode == 0
+    assert user.submit(user.write("late.yaml", job("late", SLEEP, time="1m"))).returncode == 0
     # Its minute does not go on meanwhile.
-    job = user.started("late")["job"]
-    slurm("scontrol", "suspend", job)
+    number = user.started("late")["job"]
+    slurm("scontrol", "suspend", number)
     user.wait("late", "SUSPENDED")
 
-    assert user.submit(user.write("gone.yaml", sleeper("gone"))).returncode == 0
+    assert user.submit(user.write("gone.yaml", job("gone", SLEEP, time="1m"))).returncode == 0
     slurm("scancel", user.started("gone")["job"])
     user.wait("gone", "CANCELLED")
     assert user.run("gone")["problem"] == "cancelled, not by hpctrain"
@@ -68,10 +57,10 @@ def test_drained_cancelled_suspended_and_out_of_time(user: User, slurm: Slurm, t
     assert twice.returncode == 2
     assert "nothing to cancel; 1 run is CANCELLED" in twice.stderr
 
-    slurm("scontrol", "resume", job)
+    slurm("scontrol", "resume", number)
     user.wait("late", "RUNNING")
 
-    waits = sleeper("waits", nodes=2, time="10m")
+    waits = job("waits", SLEEP, nodes=2, time="10m")
     with drained(slurm, "lab[1-4]"):
         assert user.submit(user.write("waits.yaml", waits)).returncode == 0
         # Slurm names the nodes only for its first few seconds; both of its sentences say why.
@@ -93,25 +82,12 @@ def test_drained_cancelled_suspended_and_out_of_time(user: User, slurm: Slurm, t
         assert [logs[f"rank-{rank}.out"] for rank in (0, 1)] == ["ready\nsaved\n"] * 2
 
 
-REFUSED = [
-    (("--partition", "gpux"), "unknown partition of lab 'gpux'; did you mean 'gpu'?"),
-    (("--nodes", "5"), "nodes = 5, but lab gpu has at most 4"),
-    (("--time", "2h"), "time = 02:00:00, but lab gpu has at most 01:00:00"),
-]
 REFUSED_BY_SLURM = [
     (("--partition", "gpux"), "invalid partition specified", "sinfo -s"),
     (("--nodes", "5"), "Node count specification invalid", "sinfo"),
     (("--time", "2h"), "Requested time limit is invalid", "sinfo"),
     (("--constraint", "h100"), "Invalid feature specification", "--constraint"),
 ]
-
-
-@pytest.mark.parametrize(("options", "said"), REFUSED)
-def test_the_profile_refuses_first(user: User, options: tuple[str, ...], said: str) -> None:
-    done = user.submit(user.write("job.yaml", sleeper("j")), *options)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert not (user.folder / "results").exists()
 
 
 def test_slurm_refuses_what_the_profile_does_not_know(user: User) -> None:
@@ -121,7 +97,7 @@ def test_slurm_refuses_what_the_profile_does_not_know(user: User) -> None:
     rest = after[after.index("rendezvous:") :]
     bare = (before + rest).replace("name: lab\n", "name: bare\n")
     (user.folder / "bare.yaml").write_text(bare)
-    user.write("job.yaml", sleeper("j"))
+    user.write("job.yaml", job("j", SLEEP, time="1m"))
     for options, said, hint in REFUSED_BY_SLURM:
         done = user.submit("job.yaml", *options, site="bare")
         assert done.returncode == 1, (options, done.stdout)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Slurm
+from tests.end_to_end import studies
 from tests.end_to_end.user import User
 from tests.submissions.waiting import wait_for
 
@@ -40,21 +41,8 @@ while not pathlib.Path("go").exists():
 def job(user: User, name: str, program: str, launcher: str, **resources: Any) -> str:
     """Write a job that runs a Python program; return the file's name."""
     (user.folder / f"{name}.py").write_text(program)
-    size = {
-        "nodes": 1,
-        "tasks_per_node": 1,
-        "cpus_per_task": 1,
-        "gpus_per_node": 0,
-        "time": "5m",
-        **resources,
-    }
-    spec = {
-        "name": name,
-        "command": ["python", f"{name}.py"],
-        "launcher": launcher,
-        "resources": size,
-        "env": {"NOTE": NOTE},
-    }
+    script, env = f"exec python {name}.py", {"NOTE": NOTE}
+    spec = studies.job(name, script, launcher=launcher, resources=resources, env=env)
     return user.write(f"{name}.yaml", spec)
 
 
