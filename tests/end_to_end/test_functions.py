@@ -39,11 +39,6 @@ FAILURE = """
 job = executor(nodes=1, tasks_per_node=1, hpctrain_launcher="srun").submit(fail)
 print(json.dumps([type(job.exception()).__name__, str(job.exception())]))
 """
-ARRAY = """
-jobs = executor(nodes=1, tasks_per_node=2, hpctrain_launcher="srun").map_array(where, "abc")
-words = [[word for word, *_ in job.results()] for job in jobs]
-print(json.dumps([words, [job.job_id for job in jobs]]))
-"""
 
 
 def answer(user: User, script: str) -> Any:
@@ -69,9 +64,3 @@ def test_an_exception_comes_back(user: User) -> None:
     kind, text = answer(user, FAILURE)
     assert kind == "FailedJobError"
     assert "ValueError: the moon is full" in text
-
-
-def test_a_map_has_a_job_for_each_value(user: User) -> None:
-    words, jobs = answer(user, ARRAY)
-    assert words == [["a", "a"], ["b", "b"], ["c", "c"]]
-    assert len(set(jobs)) == 3

@@ -113,14 +113,6 @@ def test_an_answer_that_is_lost_is_not_a_second_job(desk: Desk) -> None:
     assert desk.end()["state"] == "COMPLETED"
 
 
-def test_throttled_calls_are_repeated(desk: Desk) -> None:
-    for call in ("CreateTrainingJob", "ListTrainingJobs"):
-        desk.service.refused[call] = (2, "ThrottlingException", "Rate exceeded")
-    assert desk.submit("true").returncode == 0
-    assert desk.creations() == 3
-    assert desk.end()["state"] == "COMPLETED"
-
-
 def test_what_is_refused_leaves_nothing(desk: Desk) -> None:
     desk.service.refused["CreateTrainingJob"] = (99, "ResourceLimitExceeded", "The limit is 0")
     done = desk.submit("true")
@@ -168,14 +160,3 @@ def test_a_job_on_spare_capacity_goes_on(desk: Desk) -> None:
     assert desk.end()["state"] == "COMPLETED"
     assert "hpctrain: restart" in desk.log("node-0.out")
     assert desk.log("node-0.out").endswith("saved\n")
-
-
-def test_a_retry_goes_on_from_the_checkpoints_of_the_job_that_failed(desk: Desk) -> None:
-    done = desk.submit("bash", "-c", f"{RESUMES}exit 7", site=SPOT)
-    assert done.returncode == 0, done.stderr
-    assert desk.end()["state"] == "FAILED"
-    first = desk.path("")
-    done = desk.hpctrain("retry", "job", "--wait")
-    assert done.returncode == 0, done.stderr
-    (second,) = (path for path in first.parent.iterdir() if path.is_dir() and path != first)
-    assert (second / "logs" / "node-1.out").read_text() == "saved\n"

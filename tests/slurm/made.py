@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import json
 from pathlib import Path
 from typing import Any
 
-from hpc_train.runs.json_files import read_json, write_submission
+from hpc_train.runs.json_files import write_submission
 from hpc_train.runs.run import RunFolder, Submission
 
 
@@ -29,13 +28,3 @@ def submitted(run: RunFolder, native_id: str, *, age_s: float = 0.0, **more: Any
     submission = Submission(executor="slurm", native_id=native_id, submitted=when, **more)
     write_submission(run, submission)
     return submission
-
-
-def says(run: RunFolder, **status: Any) -> None:
-    """Write what a job says of itself."""
-    run.status.write_text(json.dumps({"started": 1000.0, **status}))
-
-
-def submission(run: RunFolder) -> Submission:
-    """Read a run's submission.json."""
-    return read_json(run.submission, Submission)

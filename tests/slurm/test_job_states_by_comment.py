@@ -12,7 +12,8 @@ from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint
 from hpc_train.slurm.executor import SlurmExecutor
 from hpc_train.slurm.job_states import FIELD, RECORD
 from tests.slurm.fake_slurm import BUSY, FakeSlurm
-from tests.slurm.made import runs, says, submission, submitted
+from tests.slurm.made import runs, submitted
+from tests.submissions.on_slurm import says, submission
 
 CLUSTER = SlurmEndpoint()
 

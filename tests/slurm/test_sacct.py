@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 
 from hpc_train.runs.run import JobState, SlurmEndpoint
 from hpc_train.slurm.job_states import FIELD, parse_accounting, sacct
+from tests.slurm.fake_slurm import FakeSlurm
 
 ANSWERS = Path(__file__).parent / "answers"
 ENDED = (ANSWERS / "sacct.txt").read_text()
@@ -65,19 +66,6 @@ def test_no_text_breaks_it(pieces: list[str]) -> None:
         assert entry.job[0].isdecimal()
 
 
-@pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a program to write that is then called in the place of sacct."""
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.delenv("SLURM_CONF", raising=False)
-    return tmp_path / "sacct"
-
-
-def write(program: Path, script: str) -> None:
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-
-
 @pytest.mark.parametrize(
     ("said", "failure"),
     [
@@ -89,24 +77,24 @@ def write(program: Path, script: str) -> None:
         ),
     ],
 )
-def test_no_accounting_is_a_failure(program: Path, said: str, failure: str) -> None:
-    write(program, f"echo '{said}' >&2; exit 1")
+def test_no_accounting_is_a_failure(slurm: FakeSlurm, said: str, failure: str) -> None:
+    slurm.on("sacct", f"echo '{said}' >&2; exit 1")
     assert sacct(SlurmEndpoint(), ["7"], "2026-11-21").failure == failure
 
 
 def test_a_database_that_drops_the_line_is_a_failure_though_sacct_ends_with_0(
-    program: Path,
+    slurm: FakeSlurm,
 ) -> None:
-    write(program, "echo 'sacct: error: DBD_GET_JOBS_COND failure: Unspecified error' >&2")
+    slurm.on("sacct", "echo 'sacct: error: DBD_GET_JOBS_COND failure: Unspecified error' >&2; exit")
     failure = sacct(SlurmEndpoint(), ["7"], "2026-11-21").failure
     assert failure == "DBD_GET_JOBS_COND failure: Unspecified error"
 
 
-def test_the_words_of_the_question(program: Path) -> None:
-    write(program, f'printf "%s\\n" "$@" > {program}.words; cat {ANSWERS}/sacct.txt')
+def test_the_words_of_the_question(slurm: FakeSlurm) -> None:
+    slurm.on("sacct", f"cat {ANSWERS}/sacct.txt; exit")
     answer = sacct(SlurmEndpoint(), ["249_7", "249_9", "250", "777"], "2026-11-01")
     assert [entry.job for entry in answer.entries] == ["250", "249_7", "249_9"]
-    words = program.with_name("sacct.words").read_text().splitlines()
+    (words,) = slurm.calls("sacct")
     assert "--jobs=249,250,777" in words
     assert "--starttime=2026-10-31" in words
     assert sacct(SlurmEndpoint(), [], "2026-11-01").entries == ()

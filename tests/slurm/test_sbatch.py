@@ -17,7 +17,8 @@ from hpc_train.sites.profile import Limits
 from hpc_train.slurm.executor import SlurmExecutor
 from hpc_train.slurm.sbatch import batches
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
-from tests.slurm.made import runs, submission
+from tests.slurm.made import runs
+from tests.submissions.on_slurm import submission
 
 SLOW = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
 

@@ -30,24 +30,6 @@ def test_a_verdict(slurm: FakeSlurm, script: Path, body: str, said: str) -> None
     assert slurm.calls("sbatch") == [["--test-only", str(script)]]
 
 
-def test_the_site_s_configuration_is_used(slurm: FakeSlurm, tmp_path: Path, script: Path) -> None:
-    conf = tmp_path / "slurm.conf"
-    conf.touch()
-    verdict(SlurmEndpoint(conf=str(conf)), script)
-    assert slurm.environment()["SLURM_CONF"] == str(conf)
-
-
-def test_sbatch_sees_what_it_will_see_at_the_submission(
-    slurm: FakeSlurm, script: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("SBATCH_QOS", "SBATCH_PARTITION", "SLURM_JOB_ID", "PMIX_RANK"):
-        monkeypatch.setenv(name, "1")
-    verdict(SlurmEndpoint(), script)
-    found = slurm.environment()
-    assert found["SBATCH_QOS"] == "1"
-    assert not {"SBATCH_PARTITION", "SLURM_JOB_ID", "PMIX_RANK"} & found.keys()
-
-
 UNSPECIFIED = "allocation failure: Unspecified error"
 
 
@@ -147,10 +129,6 @@ def test_a_clusters_conf_is_given_unless_there_is_one() -> None:
     cluster = SlurmEndpoint(conf="/lab/slurm.conf")
     assert environment_changes({}, cluster, ())["SLURM_CONF"] == "/lab/slurm.conf"
     assert "SLURM_CONF" not in environment_changes({"SLURM_CONF": "/mine"}, cluster, ())
-
-
-def test_an_ordinary_shell_needs_no_word() -> None:
-    assert notices({"HOME": "/root", "SLURM_CONF": "/x"}, {"partition": "own"}) == ()
 
 
 OWN = {

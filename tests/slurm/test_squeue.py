@@ -19,6 +19,7 @@ from hpc_train.slurm.job_states import (
     selection,
     squeue,
 )
+from tests.slurm.fake_slurm import FakeSlurm
 
 ANSWERS = Path(__file__).parent / "answers"
 
@@ -164,48 +165,28 @@ def test_one_question_names_each_job_once() -> None:
     assert selection([str(10**9 + job) for job in range(20_000)]) == []
 
 
-@pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a program to write that is then called in the place of squeue."""
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.delenv("SLURM_CONF", raising=False)
-    return tmp_path / "squeue"
-
-
-def write(program: Path, script: str) -> None:
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-
-
-def test_one_unknown_job_is_no_failure(program: Path) -> None:
-    write(program, "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    answer = squeue(SlurmEndpoint(), ["7"])
-    assert (answer.entries, answer.failure) == ((), "")
-
-
 @pytest.mark.parametrize("code", [0, 1])
-def test_an_error_is_a_failure_even_with_0(program: Path, code: int) -> None:
-    write(program, f"echo 'squeue: error: Invalid user: x' >&2; exit {code}")
+def test_an_error_is_a_failure_even_with_0(slurm: FakeSlurm, code: int) -> None:
+    slurm.on("squeue", f"echo 'squeue: error: Invalid user: x' >&2; exit {code}")
     assert squeue(SlurmEndpoint(), (), user="x").failure == "Invalid user: x"
 
 
-def test_no_jobs_are_no_question(program: Path) -> None:
-    write(program, f"touch {program}.asked")
+def test_no_jobs_are_no_question(slurm: FakeSlurm) -> None:
     assert squeue(SlurmEndpoint(), ["_3", ""]).entries == ()
-    assert not program.with_name("squeue.asked").exists()
+    assert slurm.calls("squeue") == []
 
 
-def test_the_words_of_the_question(program: Path) -> None:
-    write(program, f'printf "%s\\n" "$@" > {program}.words; cat {ANSWERS}/squeue_waiting.txt')
+def test_the_words_of_the_question(slurm: FakeSlurm) -> None:
+    slurm.on("squeue", f"cat {ANSWERS}/squeue_waiting.txt; exit")
     answer = squeue(SlurmEndpoint(), ["228_5", "228_7", "224"])
     assert sorted(entry.job for entry in answer.entries) == ["224", "228_5", "228_7"]
-    words = program.with_name("squeue.words").read_text().splitlines()
+    (words,) = slurm.calls("squeue")
     # By itself squeue lists neither jobs of every state nor hidden partitions (man squeue).
     options = {"--jobs=224,228", "--all", "--states=all", "--array", "--noheader"}
     assert options <= set(words)
     assert not any(word.startswith("--user") for word in words)
     answer = squeue(SlurmEndpoint(), (), user="ada")
     assert len(answer.entries) == 11
-    words = program.with_name("squeue.words").read_text().splitlines()
+    _, words = slurm.calls("squeue")
     assert "--user=ada" in words
     assert not any(word.startswith("--jobs") for word in words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -111,28 +110,6 @@ def test_a_run_says_who_holds_the_machine_and_no_other_user_can(
         os.chown(machine, 12345, 12345)
         with pytest.raises(SubmitError, match="belongs to another user"):
             LocalExecutor().submit(tmp_path / "j", [run], ExecutorOptions())
-
-
-HOLD = """\
-import sys, time
-from pathlib import Path
-from hpc_train.runs.run_queue import take
-take(Path(sys.argv[1]))
-print("held", flush=True)
-time.sleep(600)
-"""
-
-
-def test_the_kernel_drops_the_lock_of_a_killed_process(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE)
-    assert holder.stdout is not None
-    with holder.stdout:
-        assert holder.stdout.readline() == b"held\n"
-        assert is_held(path)
-        holder.send_signal(signal.SIGKILL)
-        holder.wait(240)
-    assert not is_held(path)
 
 
 def test_of_a_lock_that_this_user_may_not_see_nothing_is_said(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import HpcTrainError, LogParseError, StoreError
+from hpc_train.base.errors import HpcTrainError, StoreError
 from hpc_train.diagnosis.diagnose_runs import problem_of
-from hpc_train.hosts.local import processes_of, terminate
+from hpc_train.hosts.local import processes_of
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.override import parse_setting
 from hpc_train.reports.build import build_report
@@ -126,18 +126,6 @@ def test_cancel_ends_what_runs_and_what_waits(desk: Path, study: Prepare) -> Non
     with pytest.raises(StoreError, match="nothing to cancel; 4 runs are CANCELLED"):
         cancel(home)
     assert len(submit(study("import time; time.sleep(600)"), Path("results"), []).new) == 4
-
-
-@pytest.mark.process
-def test_a_program_that_ignores_term_is_killed(desk: Path, job: Prepare) -> None:
-    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True)"
-    home = submit(job(f"{code}; time.sleep(600)"), Path("results"), []).home
-    wait_for(lambda: any(log.stat().st_size for log in home.glob("*/logs/rank-0.out")))
-    (run,) = runs_below(home)
-    terminate(run.folder, grace_s=0.5)
-    assert processes_of(run.folder) == ()
-    (run,) = finished(home).values()
-    assert run.state is JobState.FAILED
 
 
 @pytest.mark.process
@@ -266,11 +254,3 @@ def test_a_study_that_still_runs_makes_a_partial_report(desk: Path, study: Prepa
     assert len(waiting) == 4
     assert built.title.endswith("(partial: 4 of 4 runs not finished)")
     assert json.loads(render_report(built, "json"))["partial"] is True
-
-
-@pytest.mark.process
-def test_sizes_of_own_runs_are_known(desk: Path, job: Prepare) -> None:
-    home = submit(job(PRINTS), Path("results"), []).home
-    finished(home)
-    with pytest.raises(LogParseError, match="the sizes of hpctrain's runs are known"):
-        report_inputs([home.name], Search(root=Path("results"), points=Path("points.yaml")))

@@ -14,10 +14,10 @@ from hpc_train.base.errors import HpcTrainError, StoreError
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.run import JobState, Manifest, Run, RunFolder
 from hpc_train.runs.run_folders import run_folders
-from hpc_train.runs.run_states import cancel, runs_below
+from hpc_train.runs.run_states import runs_below
 from hpc_train.submissions.retry import retry
 from hpc_train.submissions.submit import no_output, submit
-from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
+from tests.slurm.fake_slurm import FakeSlurm, option
 from tests.submissions.on_slurm import (
     RESULTS,
     age,
@@ -84,18 +84,6 @@ def test_each_run_goes_back_to_the_site_it_was_planned_for(
     assert len(slurm.calls("sbatch")) == 2
     assert said == ["cost: 1 run: at most 1 GPU-hours, 1 core-hours"]
     slurm.becomes("1002", "FAILED", nodes="n1")
-    finished(home)
-
-
-@pytest.mark.process
-def test_the_one_node_of_this_machine_is_used_again(
-    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = failed_here(tmp_path, monkeypatch)
-    said: list[str] = []
-    (again,) = retry(home, [], said.append, exclude_failed_nodes=True).new
-    assert said[0] == "local is one node, which is used again"
-    assert again.manifest.exists()
     finished(home)
 
 
@@ -218,15 +206,6 @@ def test_a_job_that_was_accepted_is_found_and_not_submitted_twice(slurm: FakeSlu
 
 
 @pytest.mark.process
-def test_the_rest_that_was_never_asked_for_uses_up_no_attempt(slurm: FakeSlurm) -> None:
-    left = killed(slurm, "sbatch", f'accept "$@"; {KILL}')
-    assert len(left) == 4
-    rest = {run.run_id for run in left if not run.submission.exists()}
-    assert len(rest) == 2
-    assert {run.run_id for run in submit(study(), RESULTS, []).new} == rest
-
-
-@pytest.mark.process
 def test_folders_from_before_the_first_question_are_used_again(slurm: FakeSlurm) -> None:
     left = killed(slurm, "scontrol", KILL)
     assert len(left) == 4
@@ -263,27 +242,6 @@ def test_a_job_that_may_be_on_its_way_is_left_alone(slurm: FakeSlurm) -> None:
     assert {run.state for run in again.kept} == {JobState.UNKNOWN}
     assert all("has not printed a job id" in run.problem for run in again.kept)
     assert len(slurm.calls("sbatch")) == 2
-
-
-@pytest.mark.process
-def test_while_slurm_is_silent_nothing_is_submitted_twice(slurm: FakeSlurm) -> None:
-    first = asked_for(killed(slurm, "sbatch", f'accept "$@"; {KILL}'))
-    age(first)
-    slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
-    again = submit(study(), RESULTS, [])
-    assert {run.folder.run_id for run in again.kept} == {run.run_id for run in first}
-    assert {run.state for run in again.kept} == {JobState.UNKNOWN}
-    assert all(run.problem == f"Slurm does not answer: {BUSY}" for run in again.kept)
-    slurm.on("squeue", "")
-    assert submit(study(), RESULTS, []).new == ()
-
-
-@pytest.mark.process
-def test_a_job_that_was_found_can_be_cancelled_at_once(slurm: FakeSlurm) -> None:
-    first = asked_for(killed(slurm, "sbatch", f'accept "$@"; {KILL}'))
-    assert len(cancel(HOME).runs) == 2
-    assert slurm.calls("scancel") == [["1001_1", "1001_2"]]
-    assert {submission(run).state for run in first} == {JobState.CANCELLED}
 
 
 @pytest.mark.process

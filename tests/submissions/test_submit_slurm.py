@@ -179,15 +179,6 @@ def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.Mon
     )
 
 
-def test_a_machine_without_a_scheduler_needs_none(
-    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    prepared = job(site="local")
-    assert notices_of(prepared) == ()
-
-
 # It keeps a copy of the script, which is gone afterwards.
 VERDICT = 'cp "${@: -1}" "$S/script.$n"; echo "sbatch: Job 9 to start" >&2; exit 0'
 REFUSED = (
