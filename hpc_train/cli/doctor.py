@@ -76,7 +76,6 @@ def _json(found: Examined) -> dict[str, Any]:
         "hardware": found.hardware,
         "cluster": found.cluster,
         "pbs": found.pbs,
-        "sagemaker": dict(found.aws.rows),
         "findings": [
             {"section": one.id, **{name: getattr(one, name) for name in names}}
             for one in found.advice
@@ -97,7 +96,6 @@ def _sections(found: Examined) -> dict[str, Iterable[Line]]:
         "network": _network(hardware),
         "limits": _limits(hardware),
         "containers": _containers(hardware),
-        "sagemaker": found.aws.rows,
     }
 
 

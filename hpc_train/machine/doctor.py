@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -12,26 +11,20 @@ from hpc_train.base.values import Finding, Severity, Value, has_errors
 from hpc_train.machine.hardware import Hardware, usable
 from hpc_train.machine.read_hardware import this_hardware
 from hpc_train.pbs.live_pbs import LivePbs, read_pbs
-from hpc_train.sagemaker.aws_client import AccountCheck, check_account, uses_aws
 from hpc_train.sites.detection import detect_site, is_pbs, this_host
-from hpc_train.sites.load import load_site
 from hpc_train.slurm.live_cluster import Cluster, read_cluster
 
 T = TypeVar("T")
 
 
 class Examined(Value, frozen=True, kw_only=True):
-    """The result: `profiles` are the site profiles that match this host.
-
-    `aws` is the account of this shell, if it is set up for AWS or its site is one of SageMaker.
-    """
+    """The result: `profiles` are the site profiles that match this host."""
 
     hardware: Hardware
     cluster: Cluster | None
     advice: tuple[Finding, ...]
     profiles: tuple[str, ...] = ()
     pbs: LivePbs | None = None
-    aws: AccountCheck = AccountCheck()
 
     @property
     def scheduler(self) -> str:
@@ -57,15 +50,12 @@ def examine() -> Examined:
     cluster = _asked("Slurm", read_cluster, hint, silent) if shutil.which("scontrol") else None
     hint = "check whether the server is up: qstat -B"
     pbs = _asked("PBS", read_pbs, hint, silent) if is_pbs() else None
-    aws = _aws()
-    silent += [aws.problem] if aws.problem else []
     return Examined(
         hardware=hardware,
         cluster=cluster,
         advice=(*advise(hardware, cluster), *silent),
         profiles=tuple(match.name for match in detect_site(this_host()).matches),
         pbs=pbs,
-        aws=aws,
     )
 
 
@@ -77,16 +67,6 @@ def _asked(title: str, read: Callable[[], T], hint: str, silent: list[Finding]) 
         said = f"{title}'s commands are installed, but do not answer: {failure.message}"
         silent.append(Finding(id=title.lower(), severity="warning", message=said, advice=hint))
         return None
-
-
-def _aws() -> AccountCheck:
-    named = os.environ.get("HPCTRAIN_SITE")
-    site = load_site(named) if named else None
-    if site is not None and site.value.sagemaker is None:
-        site = None
-    if site is None and not uses_aws():
-        return AccountCheck()
-    return check_account(site)
 
 
 _SHM_MIB = 1024

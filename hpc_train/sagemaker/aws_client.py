@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from hpc_train.base.errors import HpcTrainError, PlanError, SiteProfileError, SubmitError
-from hpc_train.base.extras import EXTRAS, install_command, is_installed, need
-from hpc_train.base.values import Finding, Value
+from hpc_train.base.extras import need
 from hpc_train.sites.profile import SourcedSite
 
 # What is waited for an answer, and how often: half a minute; for an upload, two.
@@ -19,7 +16,7 @@ _ANSWER_S, _ATTEMPTS = 8, 4
 _UPLOAD_S, _UPLOADS = 30, 4
 
 
-def region_of(site: SourcedSite | None) -> str:
+def region_of(site: SourcedSite) -> str:
     """Return the region of the profile, else that of the shell.
 
     Raises:
@@ -28,22 +25,20 @@ def region_of(site: SourcedSite | None) -> str:
     check_boto3()
     from botocore.exceptions import BotoCoreError
 
-    stated = site.value.sagemaker.region if site and site.value.sagemaker else None
+    stated = site.value.sagemaker.region if site.value.sagemaker else None
     try:
         region = stated or region_of_shell()
     except BotoCoreError as failure:
-        raise SiteProfileError(f"{place_of(site, 'sagemaker')}{failure}", LOGIN) from None
+        raise SiteProfileError(f"{site.near('sagemaker')}: {failure}", LOGIN) from None
     if not region:
-        neither = "neither the profile nor this shell names one" if site else "this shell has none"
-        hint = "export AWS_REGION=eu-west-1"
         raise SiteProfileError(
-            f"{place_of(site, 'sagemaker')}no region: {neither}",
-            f"sagemaker.region: eu-west-1 in the profile, or {hint}" if site else hint,
+            f"{site.near('sagemaker')}: no region: neither the profile nor this shell names one",
+            "sagemaker.region: eu-west-1 in the profile, or export AWS_REGION=eu-west-1",
         )
     return region
 
 
-def check_credentials(site: SourcedSite | None) -> None:
+def check_credentials(site: SourcedSite) -> None:
     """Check that there are credentials; only those of a login or role are requested from AWS.
 
     Raises:
@@ -61,19 +56,8 @@ def check_credentials(site: SourcedSite | None) -> None:
     if found is None:
         forget_session()
         raise SiteProfileError(
-            f"{place_of(site, 'sagemaker')}no credentials of AWS were found in this shell", LOGIN
+            f"{site.near('sagemaker')}: no credentials of AWS were found in this shell", LOGIN
         )
-
-
-def credentials_from() -> str:
-    """Return where boto3 found the credentials: environment variables, a file, a login, a role."""
-    found = session().get_credentials()
-    return str(found.method) if found is not None else "none"
-
-
-def account_of_shell(region: str) -> str:
-    """Return the number of the account whose credentials this shell has; AWS is asked once."""
-    return str(client("sts", region, attempts=1).get_caller_identity()["Account"])
 
 
 def client(service: str, region: str, attempts: int | None = None) -> Any:
@@ -238,39 +222,6 @@ def place_of(site: SourcedSite | None, key: str) -> str:
     return f"{site.near(key)}: " if site else ""
 
 
-_SIGNS = ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")
-_FILES = (".aws/config", ".aws/credentials")
-_ID = "sagemaker"
-
-
-class AccountCheck(Value, frozen=True, kw_only=True):
-    """Rows of what was found, and the first problem, if there is one."""
-
-    rows: tuple[tuple[str, str], ...] = ()
-    problem: Finding | None = None
-
-
-def uses_aws() -> bool:
-    """Return whether the shell or user of this command is set up for AWS."""
-    files = (Path.home() / file for file in _FILES)
-    return any(map(os.environ.get, _SIGNS)) or any(map(Path.is_file, files))
-
-
-def check_account(site: SourcedSite | None) -> AccountCheck:
-    """Check the extra, region and credentials and, of a profile, the account of its role."""
-    if not is_installed(_ID):
-        message = f"{' and '.join(EXTRAS[_ID])} is not installed, which sites of SageMaker need"
-        return AccountCheck(problem=_finding(message, install_command(_ID), site))
-    rows: list[tuple[str, str]] = []
-    try:
-        # One by one: those before a problem are shown.
-        rows.extend(_rows(site))
-    except HpcTrainError as failure:
-        problem = _finding(failure.message, failure.hint, site)
-        return AccountCheck(rows=tuple(rows), problem=problem)
-    return AccountCheck(rows=tuple(rows))
-
-
 def check_owner(site: SourcedSite) -> None:
     """Compare the account of the role with that of the credentials, if AWS says it at once.
 
@@ -278,13 +229,13 @@ def check_owner(site: SourcedSite) -> None:
         SiteProfileError: AWS starts jobs only with roles of the account.
     """
     try:
-        account = account_of_shell(region_of(site))
+        caller = client("sts", region_of(site), attempts=1).get_caller_identity()
     except aws_errors() as failure:
         if code_of(failure) not in ("", "AccessDenied"):
             raise explain(failure, site) from None
         # A network without STS; the request itself tells.
         return
-    section = site.value.sagemaker
+    section, account = site.value.sagemaker, str(caller["Account"])
     owner = section.role.split(":")[4] if section else account
     if owner != account:
         raise SiteProfileError(
@@ -292,24 +243,3 @@ def check_owner(site: SourcedSite) -> None:
             f"credentials of this shell are those of {account}; AWS passes no role on to another",
             f"a role of {account}, or other credentials: AWS_PROFILE names a profile",
         )
-
-
-def _finding(message: str, advice: str, site: SourcedSite | None) -> Finding:
-    # Without a site of SageMaker, it may never be used.
-    return Finding(id=_ID, severity="error" if site else "warning", message=message, advice=advice)
-
-
-def _rows(site: SourcedSite | None) -> Iterator[tuple[str, str]]:
-    import boto3
-
-    yield "boto3", str(boto3.__version__)
-    region = region_of(site)
-    yield "region", region
-    check_credentials(site)
-    yield "credentials", credentials_from()
-    try:
-        yield "account", account_of_shell(region)
-    except aws_errors() as failure:
-        raise explain(failure, site) from None
-    if site is not None and site.value.sagemaker is not None:
-        check_owner(site)

@@ -74,7 +74,7 @@ def test_doctor_without_slurm_gpus_and_torch(empty: Path, tmp_path: Path) -> Non
     assert (said["hardware"]["gpus"], said["hardware"]["software"]["torch"]) == ([], None)
     plain = hpctrain("doctor", cwd=tmp_path, PATH=str(empty))
     words = [line for line in plain.stdout.splitlines() if line and not line.startswith(" ")]
-    assert words[:8] == "slurm launchers torch gpus network limits containers sagemaker".split()
+    assert words[:7] == "slurm launchers torch gpus network limits containers".split()
 
 
 def test_doctor_fails_where_jobs_cannot_work(empty: Path, tmp_path: Path) -> None:
