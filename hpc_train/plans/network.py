@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.values import Parts, Value, parts, within
+from hpc_train.base.values import Parts, Value, parts
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, other_launchers
 from hpc_train.plans.launchers.base import Launcher
@@ -99,7 +99,6 @@ ALT_READ = "alt_read"
 RDZV_VARIABLE, RDZV_NETWORK = "FI_CXI_RDZV_PROTO", "disable_rdzv_get"
 RDZV_COMPANIONS = tuple(f"FI_CXI_RDZV_{name}" for name in ("EAGER_SIZE", "THRESHOLD", "GET_MIN"))
 _LOUD = "a job that cannot use it fails instead of falling back to slow TCP"
-_WANTS_GID = "<2.21"
 
 
 class Rule(NamedTuple):
@@ -172,18 +171,6 @@ def _sockets(facts: NetworkContext) -> Iterator[Rule]:
         yield Rule("NCCL_SOCKET_IFNAME", excluded, why, key="network.exclude_interfaces")
 
 
-def _roce(facts: NetworkContext) -> Iterator[Rule]:
-    network = facts.network
-    yield Rule("NCCL_NET", "IB", f"RoCE is NCCL's IB, too; {_LOUD}")
-    yield from _adapters(facts)
-    if network.gid_index is not None and facts.nccl and within(facts.nccl, _WANTS_GID):
-        why = "NCCL below 2.21 does not choose the GID itself; a newer one does"
-        yield Rule("NCCL_IB_GID_INDEX", str(network.gid_index), why, key="network.gid_index")
-    if network.traffic_class is not None:
-        why = "the class in which this network's switches lose nothing"
-        yield Rule("NCCL_IB_TC", str(network.traffic_class), why, key="network.traffic_class")
-
-
 def _adapters(facts: NetworkContext) -> Iterator[Rule]:
     network = facts.network
     if network.hcas:
@@ -231,7 +218,8 @@ def _of_fabric(facts: NetworkContext) -> Iterator[Rule]:
         yield Rule("NCCL_NET", "IB", _LOUD)
         yield from _adapters(facts)
     elif fabric == "roce":
-        yield from _roce(facts)
+        yield Rule("NCCL_NET", "IB", f"RoCE is NCCL's IB, too; {_LOUD}")
+        yield from _adapters(facts)
     elif fabric == "slingshot":
         yield from _slingshot(facts)
     elif fabric == "efa":
@@ -283,12 +271,6 @@ def resolve_backend(context: Context, topology: Topology) -> Setting:
         raise PlanError(
             f"{chosen.origin}: backend nccl needs GPUs, and the job has none",
             "ask for them with resources.gpus_per_node, or take backend gloo",
-        )
-    if chosen.value == "mpi" and network.torch_mpi is False:
-        place = site.near("network.torch_mpi")
-        raise PlanError(
-            f"{chosen.origin}: backend mpi, but {site.value.name}'s torch has no MPI ({place})",
-            "take backend gloo or nccl; every launcher works with them",
         )
     launcher = context.launcher
     if chosen.value == "mpi" and not (launcher.mpi or launcher.one_rank):

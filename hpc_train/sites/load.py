@@ -15,7 +15,7 @@ from hpc_train.base.errors import SiteProfileError, nearest
 from hpc_train.base.regex import whole_match
 from hpc_train.base.registry import BUILT_IN, names, resolve
 from hpc_train.base.slurm_options import directive_problem, sbatch_grammar
-from hpc_train.base.values import Sourced, Value, parts, within
+from hpc_train.base.values import Sourced, Value
 from hpc_train.base.variable_names_and_secrets import (
     KEPT,
     is_reserved,
@@ -394,11 +394,9 @@ _SCRIPTED = ("gcp-tcpxo", "gcp-gib")
 _ONLY = {
     "hcas": _VERBS,
     "gdr_level": (*_VERBS, "slingshot"),
-    "gid_index": ("roce",),
-    "traffic_class": ("roce",),
     "alt_read": ("slingshot",),
 }
-_WITHOUT_FABRIC = ("nccl", "gpus", "torch_mpi", "script")
+_WITHOUT_FABRIC = ("nccl", "gpus", "script")
 
 
 def _network(site: SourcedSite) -> Mistakes:
@@ -423,11 +421,6 @@ def _network(site: SourcedSite) -> Mistakes:
     if network.interfaces and network.exclude_interfaces:
         text = "use either network.interfaces or network.exclude_interfaces"
         yield Mistake("network.exclude_interfaces", text)
-    old = network.nccl is not None and within(parts(network.nccl), "<2.21")
-    if network.gid_index is not None and not old:
-        text = "network.gid_index is for NCCL below 2.21, which cannot choose it"
-        nccl = f"network.nccl is {network.nccl or 'not given'}"
-        yield Mistake("network.gid_index", f"{text}; {nccl}", "remove it, or add network.nccl")
 
 
 def _blocks(site: SourcedSite) -> Mistakes:

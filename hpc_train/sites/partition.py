@@ -37,7 +37,6 @@ Hca = Annotated[
         description="Name of a host adapter, with an optional port: mlx5_0, mlx5_0:1.",
     ),
 ]
-Byte = Annotated[int, Meta(ge=0, le=255)]
 
 
 class Network(Value, frozen=True, kw_only=True):
@@ -55,8 +54,6 @@ class Network(Value, frozen=True, kw_only=True):
         Literal["LOC", "PIX", "PXB", "PHB", "SYS"] | None,
         doc("NCCL_NET_GDR_LEVEL: LOC, PIX, PXB, PHB or SYS."),
     ] = None
-    gid_index: Annotated[Byte | None, doc("NCCL_IB_GID_INDEX for NCCL below 2.21 on RoCE.")] = None
-    traffic_class: Annotated[Byte | None, doc("NCCL_IB_TC on RoCE.")] = None
     alt_read: Annotated[
         bool, doc("Slingshot: alternative rendezvous, with its --network option.")
     ] = False
@@ -72,7 +69,6 @@ class Network(Value, frozen=True, kw_only=True):
         Version | None, doc("Version of NCCL; on AMD the one that RCCL is based on.")
     ] = None
     gpus: Annotated[Vendor | None, doc("Vendor of the GPUs; default: by gpu_type.")] = None
-    torch_mpi: Annotated[bool | None, doc("Whether the site's torch was built with MPI.")] = None
 
 
 class When(Value, frozen=True, kw_only=True):

@@ -47,7 +47,6 @@ def test_auto_follows_torchs_rules(
         ({"backend": "nccl"}, {}, "backend nccl needs GPUs, and the job has none"),
         ({"backend": "mpi", "launcher": "torchrun"}, {}, "torchrun starts others"),
         ({"backend": "mpi", "launcher": "spawn"}, {}, "spawn starts others"),
-        ({"backend": "mpi", "launcher": "mpirun"}, {"torch_mpi": False}, "torch has no MPI"),
     ],
 )
 def test_what_a_backend_cannot_carry_is_refused(

@@ -29,7 +29,6 @@ network:
   interfaces: [eth0, bond0.100]
   hcas: [mlx5_0, "mlx5_1:1"]
   gdr_level: PHB
-  gid_index: 3
   nccl: "2.20.5"
 env_blocks:
   - when: {nodes: ">1", partition: [gpu, debug], launcher: srun, runtime: [nccl, rccl],
@@ -78,8 +77,8 @@ def test_launchers_may_be_forbidden_and_no_other_word(tmp_path: Path) -> None:
     ("was", "becomes", "line"),
     [
         ("gdr_level: PHB", "gdr_level: 3", 11), ("bond0.100", "^lo", 9),
-        ('nccl: "2.20.5"', "nccl: 2.20", 13), ('nccl: ">=2.20', 'nccl: "=>2.20', 16),
-        ("unset: [B]", "unset: [A]", 17), ("C: 1", "C-D: 1", 19),
+        ('nccl: "2.20.5"', "nccl: 2.20", 12), ('nccl: ">=2.20', 'nccl: "=>2.20', 15),
+        ("unset: [B]", "unset: [A]", 16), ("C: 1", "C-D: 1", 18),
     ],
 )  # fmt: skip
 def test_the_line_is_that_of_the_mistake(was: str, becomes: str, line: int, tmp_path: Path) -> None:

@@ -37,7 +37,6 @@ description: a cluster that has Flux
 scheduler: {scheduler}
 launchers: {{default: {default}, allowed: [flux, {default}], mpi: pmix}}
 containers: {{runtime: {runtime}}}
-network: {{torch_mpi: true}}
 partitions:
   - {{name: p, default: true, nodes: 16, gpus_per_node: {gpus}, cpus_per_node: 64}}
 """
