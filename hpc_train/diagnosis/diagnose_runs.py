@@ -73,7 +73,7 @@ def diagnose(words: Sequence[str], root: Path, *, one_job: bool = False) -> tupl
     found = list[Diagnosed]()
     for runs in map(runs_below, homes):
         # Each run in its last attempt.
-        last = {run.folder.run_id for _, run in latest_attempts(runs).values()}
+        last = {run.folder.run_id for run in latest_attempts(runs).values()}
         single = len(runs) == 1
         found += [_own(one) for one in runs if single or not last or one.folder.run_id in last]
     if not found:

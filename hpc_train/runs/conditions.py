@@ -6,7 +6,7 @@ import hashlib
 import platform
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -157,9 +157,7 @@ def conditions_of(run: Run | None, transport: Transport | None) -> dict[str, str
     axis of the study sets, are not conditions.
     """
     manifest = run.manifest if run else None
-    found = {
-        **(dict(_requested(manifest)) if manifest else {}),
-    }
+    found = dict(_requested(manifest)) if manifest else {}
     if transport is not None:
         found["rccl" if transport.rccl else "nccl"] = " / ".join(transport.nccl_version)
         parts = (*transport.plugins, transport.ofi_version)
@@ -178,31 +176,25 @@ def cut(text: str) -> str:
 def _requested(manifest: Manifest) -> Iterator[tuple[str, str]]:
     plan, directives = manifest.plan, dict(manifest.plan.directives)
     axes = frozenset(manifest.axes)
-    values: dict[str, Callable[[], str]] = {
-        "command": lambda: steady_command(manifest.spec.command, axes),
-        "site": lambda: plan.site,
-        "container": lambda: plan.container.image if plan.container else "none",
+    # Of the job itself: rules and a site's blocks may depend on its size.
+    own = sorted((n, v) for n, v in manifest.spec.env.items() if f"env.{n}" not in axes)
+    values = {
+        "command": steady_command(manifest.spec.command, axes),
+        "site": plan.site,
+        "container": plan.container.image if plan.container else "none",
         # Uncommitted changes are unknown: they are shown as provenance, not compared.
-        "commit": lambda: commit_of(manifest.provenance.get("git")).removesuffix(CHANGES),
-        "template": lambda: manifest.template_digest[:12],
-        "modules": lambda: " ".join(plan.modules) or "none",
-        "setup": lambda: "; ".join(manifest.spec.setup) or "none",
-        # Of the job itself: rules and a site's blocks may depend on its size.
-        "variables": lambda: (
-            " ".join(
-                f"{name}={text}"
-                for name, text in sorted(manifest.spec.env.items())
-                if FABRIC.match(name) and f"env.{name}" not in axes
-            )
-            or "none"
-        ),
-        "gpu_type": lambda: _setting(plan, "gpu_type"),
-        "torch_asked": lambda: _setting(plan, "torch"),
-        "torch": lambda: _torch(manifest),
+        "commit": commit_of(manifest.provenance.get("git")).removesuffix(CHANGES),
+        "template": manifest.template_digest[:DIGITS],
+        "modules": " ".join(plan.modules) or "none",
+        "setup": "; ".join(manifest.spec.setup) or "none",
+        "variables": " ".join(f"{n}={v}" for n, v in own if FABRIC.match(n)) or "none",
+        "gpu_type": _setting(plan, "gpu_type"),
+        "torch_asked": _setting(plan, "torch"),
+        "torch": _torch(manifest),
     }
     for name, value in values.items():
         if name == "command" or not _set_by(axes, name):
-            yield name, value()
+            yield name, value
     # A site has partitions of its own, and its scheduler may have no directive for them.
     for name in () if "site" in axes else _DIRECTIVES:
         if name in directives and not _set_by(axes, name):

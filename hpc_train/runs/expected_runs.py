@@ -14,7 +14,15 @@ from hpc_train.base.values import Value
 from hpc_train.jobs.job import Topology
 from hpc_train.jobs.study import Gates, RefusedPoint, Scaling, Warmup
 from hpc_train.runs.nodes import nodes_of
-from hpc_train.runs.run import JobStart, JobState, JobStatus, Run, RunName, StudyManifest
+from hpc_train.runs.run import (
+    JobStart,
+    JobState,
+    JobStatus,
+    Run,
+    RunName,
+    StudyManifest,
+    StudyPoint,
+)
 from hpc_train.runs.run_folders import read_study
 
 # Prefix of the problem of a run whose log states another size than the recorded one.
@@ -103,17 +111,18 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
         return tuple(run for run in self.runs if run.state in _UNFINISHED)
 
 
-def latest_attempts(runs: Sequence[Run]) -> dict[str, tuple[int, Run]]:
-    """Return `<stem>-r<repetition>` -> (number, run) of its last attempt."""
-    latest: dict[str, tuple[int, Run]] = {}
-    for run in runs:
-        name = RunName.parse(run.folder.run_id)
-        if name:
-            point = f"{name.stem}-r{name.repetition}"
-            known, _ = latest.get(point, (0, run))
-            if name.attempt > known:
-                latest[point] = (name.attempt, run)
-    return latest
+def latest_attempts(runs: Sequence[Run]) -> dict[str, Run]:
+    """Return `<stem>-r<repetition>` -> its last attempt."""
+    named = [(name, run) for run in runs if (name := RunName.parse(run.folder.run_id))]
+    named.sort(key=lambda pair: pair[0].attempt)
+    return {f"{name.stem}-r{name.repetition}": run for name, run in named}
+
+
+def requested(study: StudyManifest) -> Iterator[tuple[str, StudyPoint, int]]:
+    """Yield `<stem>-r<repetition>`, point and repetition of each requested run of a study."""
+    for point in study.points:
+        for repetition in range(1, study.spec.repetitions + 1):
+            yield f"{point.stem}-r{repetition}", point, repetition
 
 
 def missing_runs(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
@@ -126,12 +135,7 @@ def missing_runs(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     if study is None:
         return ()
     latest = latest_attempts(runs)
-    names = (
-        str(RunName(stem=point.stem, repetition=repetition))
-        for point in study.points
-        for repetition in range(1, study.spec.repetitions + 1)
-    )
-    return tuple(name for name in names if name not in latest)
+    return tuple(name for name, _, _ in requested(study) if name not in latest)
 
 
 _NEVER = "never submitted, or its folder was removed"
@@ -151,26 +155,23 @@ def expected_study(
     """
     latest = latest_attempts(runs)
     nested = manifest.spec.placement == "nested"
-    named = [(run, RunName.parse(run.folder.run_id)) for _, run in latest.values()]
-    blocks = run_blocks((run, name.repetition) for run, name in named if name) if nested else {}
-    expected = []
-    for point in manifest.points:
-        for repetition in range(1, manifest.spec.repetitions + 1):
-            stem = f"{point.stem}-r{repetition}"
-            _, run = latest.get(stem, (0, None))
-            expected.append(
-                ExpectedRun(
-                    run_id=run.folder.run_id if run else stem,
-                    axes=point.axes,
-                    repetition=repetition,
-                    topology=point.topology,
-                    state=run.state.value if run else MISSING,
-                    problem=problem_of(run) if run else _NEVER,
-                    block=blocks.get(run.folder.run_id, "") if run else "",
-                    conditions={name: str(it) for name, it in manifest.spec.conditions.items()},
-                    **_of_job(run),
-                )
-            )
+    turns = ((run, int(name.rpartition("-r")[2])) for name, run in latest.items())
+    blocks = run_blocks(turns) if nested else {}
+    expected = [
+        ExpectedRun(
+            run_id=run.folder.run_id if run else name,
+            axes=point.axes,
+            repetition=repetition,
+            topology=point.topology,
+            state=run.state.value if run else MISSING,
+            problem=problem_of(run) if run else _NEVER,
+            block=blocks.get(run.folder.run_id, "") if run else "",
+            conditions={name: str(it) for name, it in manifest.spec.conditions.items()},
+            **_of_job(run),
+        )
+        for name, point, repetition in requested(manifest)
+        for run in (latest.get(name),)
+    ]
     listed = {run.run_id for run in expected}
     others = [run.folder.run_id for run in runs if run.folder.run_id not in listed]
     notes = [_NESTED] if nested else []

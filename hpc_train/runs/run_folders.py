@@ -87,12 +87,6 @@ def remove_home(home: Path) -> None:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def remove_root(root: Path) -> None:
-    """Remove an unused results folder."""
-    with suppress(OSError):
-        root.rmdir()
-
-
 def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | None:
     fresh = RunFolder(path=home / f"{_NEW}{manifest.run_id}-{os.getpid()}")
     final = RunFolder(path=home / manifest.run_id)

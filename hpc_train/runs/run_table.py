@@ -10,13 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from hpc_train.jobs.job import RESUBMIT
-from hpc_train.runs.expected_runs import latest_attempts
+from hpc_train.runs.expected_runs import MISSING, latest_attempts
 from hpc_train.runs.nodes import recorded_nodes
 from hpc_train.runs.run import JobStart, JobState, Run, RunName
 from hpc_train.sites.batch_system import find_batch_system
 
 HEADS = ("run", "state", "job", "nodes", "time", "problem")
-MISSING = "MISSING"
 
 
 def counts(runs: Sequence[Run], missing: Sequence[str] = ()) -> str:
@@ -53,7 +52,7 @@ def rows(
 
 def earlier(runs: Sequence[Run]) -> frozenset[str]:
     """Return the runs of a study that were retried."""
-    last = {run.folder.run_id for _, run in latest_attempts(runs).values()}
+    last = {run.folder.run_id for run in latest_attempts(runs).values()}
     return frozenset(
         name for run in runs if RunName.parse(name := run.folder.run_id) and name not in last
     )

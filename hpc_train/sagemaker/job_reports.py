@@ -43,11 +43,11 @@ def job_reports(region: str, runs: Mapping[RunFolder, Submission]) -> dict[RunFo
     Raises:
         BotoCoreError, ClientError: AWS does not answer, or refuses.
     """
-    names = {JobId.parse(submission.native_id).name for submission in runs.values()}
+    names = {name_of(submission) for submission in runs.values()}
     since = min(datetime.datetime.fromisoformat(one.submitted) for one in runs.values())
     listed = _listed(client("sagemaker", region), names, since - _EARLIER)
     return {
-        run: _report(JobId.parse(submission.native_id), run, submission, listed)
+        run: _report(region, run, submission, listed.get(name_of(submission)))
         for run, submission in runs.items()
     }
 
@@ -74,34 +74,29 @@ def _listed(service: Any, names: set[str], since: datetime.datetime) -> dict[str
 
 
 def _report(
-    job: JobId, run: RunFolder, submission: Submission, listed: Mapping[str, dict[str, Any]]
+    region: str, run: RunFolder, submission: Submission, listed: dict[str, Any] | None
 ) -> JobReport:
-    found = listed.get(job.name)
-    if found is None:
-        return _not_listed(submission)
-    state, reason = state_of(found)
-    if not state.finished:
-        return JobReport(state=state, reason=reason, job=str(job))
-    return _ended(job, run)
-
-
-def _ended(job: JobId, run: RunFolder) -> JobReport:
-    """Return the state of a job that has ended, after its logs and its end were written.
+    """Return the state of a job; of one that has ended, after its logs and its end were written.
 
     Without `job`, the state is not recorded, and the next query asks again.
     """
-    service = client("sagemaker", job.region)
-    described: dict[str, Any] = service.describe_training_job(TrainingJobName=job.name)
+    if listed is None:
+        return _not_listed(submission)
+    state, reason = state_of(listed)
+    if not state.finished:
+        return JobReport(state=state, reason=reason, job=submission.native_id)
+    name, service = name_of(submission), client("sagemaker", region)
+    described: dict[str, Any] = service.describe_training_job(TrainingJobName=name)
     state, reason = state_of(described)
     try:
         if not is_own(run.path):
             raise StoreError(f"{run.path} belongs to another user")
-        fetch(client("logs", job.region), job.name, run)
+        fetch(client("logs", region), name, run)
         complete = write_status(run, described, time.time())
     except (OSError, StoreError) as failure:
         message = f"its logs cannot be written: {getattr(failure, 'message', failure)}"
         return JobReport(state=state, reason="; ".join(filter(None, (reason, message))))
-    return JobReport(state=state, reason=reason, job=str(job) if complete else "")
+    return JobReport(state=state, reason=reason, job=submission.native_id if complete else "")
 
 
 def _not_listed(submission: Submission) -> JobReport:
@@ -244,24 +239,12 @@ def _printed(run: RunFolder) -> Iterator[JobStatus]:
     yield from found.values()
 
 
-class JobId(Value, frozen=True, kw_only=True):
-    """Region and name; written as `eu-west-1/hpct-digits-0f3a`.
+def name_of(submission: Submission) -> str:
+    """Return the name of a job; its id is `REGION/NAME`.
 
     Both are known before the request, so that a job whose answer was lost is found by its name.
     """
-
-    region: str
-    name: str
-
-    @classmethod
-    def parse(cls, text: str) -> JobId:
-        """Read an id as it is written."""
-        region, _, name = text.partition("/")
-        return cls(region=region, name=name)
-
-    def __str__(self) -> str:
-        """Write the id."""
-        return f"{self.region}/{self.name}"
+    return submission.native_id.partition("/")[2]
 
 
 GROUP = "/aws/sagemaker/TrainingJobs"

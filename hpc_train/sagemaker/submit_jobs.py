@@ -43,7 +43,7 @@ from hpc_train.sagemaker.aws_client import (
     explain,
     region_of,
 )
-from hpc_train.sagemaker.job_reports import JobId, fetch, job_reports
+from hpc_train.sagemaker.job_reports import fetch, job_reports, name_of
 from hpc_train.sagemaker.training_job import CODE_FILE, MARK, SCRIPT_FILE, section_of, training_job
 from hpc_train.sites.profile import SourcedSite
 
@@ -129,7 +129,7 @@ def _record(job: _Job, region: str, options: ExecutorOptions) -> None:
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     submission = Submission(
         executor="sagemaker",
-        native_id=str(JobId(region=region, name=job.name)),
+        native_id=f"{region}/{job.name}",
         submitted=now,
         cluster=options.cluster,
         comment=f"{MARK}={job.mark}",
@@ -231,7 +231,7 @@ class SageMakerExecutor(Executor):
             try:
                 logs = client("logs", region)
                 for run, submission in own.items():
-                    fetch(logs, JobId.parse(submission.native_id).name, run)
+                    fetch(logs, name_of(submission), run)
             except aws_errors() as failure:
                 raise explain(failure, None) from None
 
@@ -251,13 +251,13 @@ def _by_region(
 ) -> dict[str, dict[RunFolder, Submission]]:
     found: dict[str, dict[RunFolder, Submission]] = defaultdict(dict)
     for run, submission in runs.items():
-        found[JobId.parse(submission.native_id).region][run] = submission
+        found[submission.native_id.partition("/")[0]][run] = submission
     return found
 
 
 def _stop(service: Any, run: RunFolder, submission: Submission) -> None:
     """Stop a job; one that has ended in the meantime keeps its state."""
-    name = JobId.parse(submission.native_id).name
+    region, _, name = submission.native_id.partition("/")
     try:
         service.stop_training_job(TrainingJobName=name)
     except aws_errors() as failure:
@@ -266,5 +266,5 @@ def _stop(service: Any, run: RunFolder, submission: Submission) -> None:
         return
     # What the job has printed so far; it is not queried again.
     with suppress(StoreError):
-        fetch(client("logs", JobId.parse(submission.native_id).region), name, run)
+        fetch(client("logs", region), name, run)
     mark(run, submission, JobState.CANCELLED, "cancelled by the user")

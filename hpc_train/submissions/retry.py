@@ -22,7 +22,7 @@ from hpc_train.jobs.read_job import build_job
 from hpc_train.jobs.study import Point
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.conditions import provenance
-from hpc_train.runs.expected_runs import latest_attempts, missing_runs
+from hpc_train.runs.expected_runs import latest_attempts, missing_runs, requested
 from hpc_train.runs.json_files import exclusive
 from hpc_train.runs.nodes import bad_nodes, node_faults
 from hpc_train.runs.run import (
@@ -199,10 +199,8 @@ def _already_retried(path: Path, home: Path) -> StoreError:
 def _of_study(study: StudyManifest, runs: Sequence[Run]) -> list[Run]:
     """Return the last attempts without a result; `submit` makes those whose folder is missing."""
     latest = latest_attempts(runs)
-    stems = (point.stem for point in study.points)
-    names = (f"{stem}-r{n + 1}" for stem in stems for n in range(study.spec.repetitions))
-    last = (latest[name][1] for name in names if name in latest)
-    return [run for run in last if _has_no_result(run)]
+    last = (latest.get(name) for name, _, _ in requested(study))
+    return [run for run in last if run is not None and _has_no_result(run)]
 
 
 def _singles(home: Path, runs: Sequence[Run]) -> list[Run]:

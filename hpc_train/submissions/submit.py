@@ -8,6 +8,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from math import sqrt
 from pathlib import Path
@@ -44,7 +45,6 @@ from hpc_train.runs.run_folders import (
     STUDY_FILE,
     create_runs,
     remove_home,
-    remove_root,
     remove_runs,
     write_study,
 )
@@ -109,14 +109,15 @@ def submit(
     except HpcTrainError:
         remove_home(home)
         if made_root:
-            remove_root(root)
+            with suppress(OSError):
+                root.rmdir()
         raise
     return Submitted(home=home, new=new, kept=kept)
 
 
 def _split(
     prepared: Prepared,
-    latest: Mapping[str, tuple[int, Run]],
+    latest: Mapping[str, Run],
     rerun_failed: bool,
     facts: dict[str, object],
 ) -> tuple[tuple[Run, ...], list[Entry]]:
@@ -134,7 +135,9 @@ def _split(
     for repetition in range(1, prepared.study.spec.repetitions + 1):
         wanted.append([])
         for point in prepared.points:
-            attempt, run = latest.get(f"{point.stem}-r{repetition}", (0, None))
+            run = latest.get(f"{point.stem}-r{repetition}")
+            name = RunName.parse(run.folder.run_id) if run else None
+            attempt = name.attempt if name else 0
             if run is not None and run.state not in states and not never_submitted(run):
                 kept.append(run)
                 continue
@@ -199,9 +202,9 @@ def study_manifest(prepared: Prepared) -> StudyManifest:
     )
 
 
-def _at_other_sites(prepared: Prepared, latest: Mapping[str, tuple[int, Run]]) -> Iterator[str]:
+def _at_other_sites(prepared: Prepared, latest: Mapping[str, Run]) -> Iterator[str]:
     """Yield a notice of the study's runs at another site than now."""
-    found = {run.manifest.plan.site for _, run in latest.values() if run.manifest}
+    found = {run.manifest.plan.site for run in latest.values() if run.manifest}
     if found := found - {prepared.site.name}:
         yield (
             f"its runs at {', '.join(sorted(found))} are left out of reports from now on; to keep "
