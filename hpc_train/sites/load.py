@@ -200,8 +200,6 @@ def _variables(site: SourcedSite) -> Mistakes:
             # Prepending or appending an empty value has no effect.
             used = value if block.mode in ("set", "default") else "x"
             yield from _variable(f"{key}.env.{name}", name, used)
-            if name in block.unset:
-                yield Mistake(f"{key}.env.{name}", f"{key} sets and unsets {name}")
             texts[f"{key}.env.{name}"] = str(value)
         for name in block.unset:
             why = why_not_empty(name)
@@ -236,9 +234,6 @@ def _options(site: SourcedSite) -> Mistakes:
     """Find options of Slurm that do not exist."""
     profile, known = site.value, sbatch_grammar().long
     plugins = profile.plugin_options
-    for name in filter(known.__contains__, plugins):
-        text = f"plugin_options: --{name} is an option of Slurm or pyxis"
-        yield Mistake(f"plugin_options.{name}", text, "leave it out")
     for name, value in profile.directives.items():
         if problem := directive_problem(name, value, plugins):
             key = f"directives.{name}"
@@ -253,10 +248,6 @@ def _options(site: SourcedSite) -> Mistakes:
             near = nearest(option.lstrip("-").replace("_", "-"), known)
             text = f"{key}: sbatch has no option {option!r}{near}"
             yield Mistake(key, text, "write long names, without leading dashes")
-    for index, option in enumerate(profile.required):
-        if option in profile.forbidden:
-            place = site.near(f"forbidden.{option}")
-            yield Mistake(f"required.{index}", f"{option} is required, but forbidden ({place})")
 
 
 def _queues(site: SourcedSite) -> Mistakes:
@@ -282,12 +273,6 @@ def _queues(site: SourcedSite) -> Mistakes:
         yield Mistake(
             "partition_choice", f"partition_choice: job, but {defaults[0]} is the default"
         )
-    if choice == "fitting" and not names:
-        text = "partition_choice: fitting, but there are no partitions to choose from"
-        yield Mistake("partition_choice", text)
-    if ANY in defaults:
-        text = f"partitions: {ANY!r} is a wildcard, and cannot be the default"
-        yield Mistake("partitions", text)
 
 
 def _list(site: SourcedSite, key: str, items: Sequence[Partition | Qos]) -> Mistakes:
@@ -323,15 +308,8 @@ def _contradictions(given: Partition) -> Iterator[tuple[str, str]]:
     if given.nodes and given.max_nodes and given.max_nodes > given.nodes:
         yield "max_nodes", f"max_nodes = {given.max_nodes} of {given.nodes} nodes"
     gpus = given.gpus_per_node or 0
-    for share, whole in (("cpus_per_gpu", "cpus_per_node"), ("mem_per_gpu", "mem_per_node")):
-        each, there = getattr(given, share), getattr(given, whole)
-        if each and there and each * gpus > there:
-            product = type(each)(each * gpus)
-            yield share, f"{share} x {gpus} GPUs = {product}, but {whole} = {there}"
     if given.gpu_order and sorted(given.gpu_order) != list(range(gpus)):
         yield "gpu_order", f"gpu_order must name each GPU of 0 to {gpus - 1} once"
-    if given.gpu_nics and len(given.gpu_nics) != gpus:
-        yield "gpu_nics", f"gpu_nics must have the nearest adapters of each of the {gpus} GPUs"
     numa = len(given.numa_cpus)
     if given.gpu_numa and (max(given.gpu_numa) >= numa or len(given.gpu_numa) != gpus):
         nodes = f"one of the {numa} NUMA nodes of numa_cpus"
@@ -356,7 +334,6 @@ _HOST_METHODS = (
     "remote-address:N", "interface:NAME",
 )  # fmt: skip
 _LAST_PORT = 65535
-_WITH_NAME = ("first-host", "batch-host", "resolver")
 
 
 def _rendezvous(site: SourcedSite) -> Mistakes:
@@ -365,12 +342,6 @@ def _rendezvous(site: SourcedSite) -> Mistakes:
     if not re.fullmatch(HOST_METHOD, host):
         allowed = f"{nearest(host, _HOST_METHODS)}; allowed: {', '.join(_HOST_METHODS)}"
         yield Mistake(key, f"{key}: {host!r} is none{allowed} (N from 1 to 9)")
-    if host.startswith("remote-address:") and batch.starter and not batch.steps:
-        yield Mistake(
-            key,
-            f"{key}: {host} asks the first node with srun, which {batch.title} does not have",
-            f"{host.removeprefix('remote-')}: the script runs on the first node",
-        )
     if batch.host_list and (host != "first-host" or meeting.suffix):
         yield Mistake(
             key,
@@ -383,19 +354,9 @@ def _rendezvous(site: SourcedSite) -> Mistakes:
         text = f"ports {meeting.port} to {last}, but the last port is {_LAST_PORT}"
         hint = f"ports: {_LAST_PORT - meeting.port + 1} or fewer"
         yield Mistake("rendezvous.ports", text, hint)
-    if meeting.suffix and host not in _WITH_NAME:
-        needs = f"a suffix needs a host name, which {host} does not give"
-        yield Mistake("rendezvous.suffix", f"{needs}; use it with {', '.join(_WITH_NAME)}")
 
 
-_VERBS = ("infiniband", "roce")
 _SCRIPTED = ("gcp-tcpxo", "gcp-gib")
-# Key of the network -> the fabrics that use it; all fabrics use the other keys.
-_ONLY = {
-    "hcas": _VERBS,
-    "gdr_level": (*_VERBS, "slingshot"),
-    "alt_read": ("slingshot",),
-}
 _WITHOUT_FABRIC = ("nccl", "gpus", "script")
 
 
@@ -406,21 +367,13 @@ def _network(site: SourcedSite) -> Mistakes:
         return
     fabric = network.fabric
     for name, value in msgspec.structs.asdict(network).items():
-        key, fabrics = f"network.{name}", _ONLY.get(name)
-        if value in (None, (), False):
-            continue
-        if fabric is None and name not in _WITHOUT_FABRIC:
-            text = f"{key} has no effect without network.fabric"
-            yield Mistake(key, text, "add network.fabric, or set variables with env or env_blocks")
-        if fabrics and fabric not in fabrics:
-            text = f"{key} has no effect with fabric {fabric}"
-            yield Mistake(key, f"{text}; it belongs to {' or '.join(fabrics)}")
+        if fabric is None and value not in (None, (), False) and name not in _WITHOUT_FABRIC:
+            text = f"network.{name} has no effect without network.fabric"
+            hint = "add network.fabric, or set variables with env or env_blocks"
+            yield Mistake(f"network.{name}", text, hint)
     if fabric in _SCRIPTED and network.script is None:
         text = "the vendor's script of settings, by its whole path"
         yield Mistake("network.fabric", f"network.fabric {fabric} needs network.script: {text}")
-    if network.interfaces and network.exclude_interfaces:
-        text = "use either network.interfaces or network.exclude_interfaces"
-        yield Mistake("network.exclude_interfaces", text)
 
 
 def _blocks(site: SourcedSite) -> Mistakes:

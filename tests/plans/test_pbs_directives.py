@@ -161,11 +161,6 @@ def test_options_of_a_profile_are_checked(
         check_profile(pbs(directives=directives))
 
 
-def test_an_address_from_srun_is_refused(pbs: Sites) -> None:
-    with pytest.raises(SiteProfileError, match="with srun, which PBS does not have"):
-        check_profile(pbs(rendezvous={"host": "remote-address:1"}))
-
-
 @pytest.mark.parametrize("starter", ["tmrsh", "pals", "openmpi"])
 def test_the_profile_names_what_starts_a_process_on_each_node(
     pbs: Sites, job: Jobs, starter: str
