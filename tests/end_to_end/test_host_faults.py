@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.data_folders import data_file
-from hpc_train.sites.load import load_site
 from tests.end_to_end.host_user import WAIT, HostsUser
 
 pytestmark = [pytest.mark.ssh]
@@ -82,29 +81,3 @@ def test_a_disk_that_fills_up_during_a_run_fails_it(small: HostsUser) -> None:
     row = small.wait("FAILED")
     assert "host2" in row["problem"]
     small.nothing_left()
-
-
-def test_a_shell_that_prints_something_first_does_not_prevent_a_run(mine: HostsUser) -> None:
-    for host in ("host1", "host2"):
-        mine.on(host, "echo 'echo Welcome; stty sane' >~/.bashrc")
-    try:
-        assert mine.on("host1", "true") == "Welcome\n"
-        mine.submit(mine.job("cat program.sh"), "--wait")
-        assert "cat program.sh" in mine.user.logs("j")["node-1.out"]
-    finally:
-        for host in ("host1", "host2"):
-            mine.on(host, "rm ~/.bashrc")
-
-
-def test_a_profile_is_drafted_from_what_the_hosts_say(mine: HostsUser) -> None:
-    done = mine.user.hpctrain("site", "init", "two", "--hosts", "host1,host2", "-o", "two.yaml")
-    assert done.returncode == 0, done.stderr
-    site = load_site(str(mine.user.folder / "two.yaml")).value
-    assert [(host.name, host.address) for host in site.hosts] == [
-        ("host1", "10.79.0.1"),
-        ("host2", "10.79.0.2"),
-    ]
-    # /tmp of each host is its own.
-    assert not site.shared
-    mine.submit(mine.job("echo done"), "--wait", site="two")
-    assert mine.row()["state"] == "COMPLETED"

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,16 +26,6 @@ dist.all_reduce(total)
 print(f"rank {dist.get_rank()} of {dist.get_world_size()}: sum {total.item():.0f}")
 dist.destroy_process_group()
 """
-
-
-def test_a_host_has_the_programs_of_the_tests(mine: HostsUser) -> None:
-    """Whatever the start-up files of this machine and of its user do."""
-    for shell in ("bash -c", "bash -lc"):
-        found = mine.on("host1", f"{shell} 'command -v python; echo $HOME'").splitlines()
-        assert found == [
-            str(Path(sys.executable).parent / "python"),
-            f"{mine.lab.folder}/host1/home",
-        ]
 
 
 def test_two_hosts_train_together(mine: HostsUser, torch: None) -> None:
@@ -136,15 +125,6 @@ def test_a_host_without_power_ends_the_run_on_the_others(mine: HostsUser) -> Non
         mine.lab.switch_on_all()
 
 
-def test_a_file_that_was_removed_is_removed_on_the_hosts(mine: HostsUser) -> None:
-    (mine.user.folder / "old.py").write_text("old")
-    mine.submit(mine.job("ls"), "--wait")
-    assert "old.py" in mine.user.logs("j")["node-1.out"]
-    (mine.user.folder / "old.py").unlink()
-    mine.submit(mine.job("ls", name="k"), "--wait")
-    assert "old.py" not in mine.user.logs("k")["node-1.out"]
-
-
 def test_a_secret_reaches_the_ranks_and_no_file(mine: HostsUser) -> None:
     file = mine.job('echo "${#TOKEN} characters"', secrets={"TOKEN": "env"})
     done = mine.user.hpctrain("submit", file, "--site", "lab-hosts", "--wait", TOKEN=WORD)
@@ -175,15 +155,6 @@ def test_a_shared_folder_needs_no_copies(mine: HostsUser, shared: Path) -> None:
     mine.submit(job, "--results", shared / "results", "--wait", site=site)
     (log,) = (shared / "results" / "j").glob("*/logs/node-1.out")
     assert log.read_text().splitlines() == [str(shared), "j.yaml", "program.sh", "results"]
-
-
-def test_a_folder_that_is_not_shared_is_refused(mine: HostsUser) -> None:
-    site = mine.profile("together", {"poll: 2s\n": "poll: 2s\nshared: true\n"})
-    done = mine.user.submit(mine.job("true"), site=site)
-    assert done.returncode == 2
-    assert "together: 2 hosts are needed, and 0 of 2 can be used:" in done.stderr
-    assert "host2: does not see" in done.stderr
-    assert not list((mine.user.folder / "results").rglob("run.json"))
 
 
 def _content(mine: HostsUser, file: str) -> dict[str, object]:

@@ -121,14 +121,6 @@ def test_what_is_refused_leaves_nothing(desk: Desk) -> None:
     assert not (desk.folder / "results" / "job").exists()
 
 
-def test_no_capacity_is_no_failure_of_the_program(desk: Desk) -> None:
-    desk.service.faults["capacity"] = 1
-    assert desk.submit("true").returncode == 0
-    run = desk.end()
-    assert run["state"] == "NODE_FAIL"
-    assert run["problem"].startswith("CapacityError: Unable to provision")
-
-
 def test_a_job_is_stopped_while_it_downloads(desk: Desk) -> None:
     desk.service.faults["download"] = 1
     assert desk.submit("true").returncode == 0

@@ -68,19 +68,6 @@ def test_a_job_completes_with_the_draft_as_it_was_written(stranger: User, torch:
     assert any("sum 4" in log for log in stranger.logs("sum").values())
 
 
-def test_the_name_is_the_clusters_and_nothing_is_replaced(stranger: User) -> None:
-    first = stranger.hpctrain("site", "init")
-    assert first.returncode == 0, first.stderr
-    path = stranger.folder / "site_profiles" / "lab.yaml"
-    path.write_text(path.read_text() + "# mine\n")
-    again = stranger.hpctrain("site", "init")
-    assert (again.returncode, "exists already" in again.stderr) == (2, True)
-    assert path.read_text().endswith("# mine\n")
-    assert stranger.hpctrain("site", "init", "--force").returncode == 0
-    assert "# mine" not in path.read_text()
-    assert [file.name for file in path.parent.iterdir()] == ["lab.yaml"]
-
-
 def test_an_interface_that_is_down_is_not_taken(stranger: User, without_ib: None) -> None:
     done = stranger.hpctrain("site", "init", "--probe", "-o", "slow.yaml")
     assert done.returncode == 0, done.stderr
@@ -106,24 +93,6 @@ def test_inside_an_allocation_no_new_job_is_made(stranger: User, slurm: Slurm) -
     assert len(set(after) - set(before)) == 1
 
 
-def test_a_probe_that_slurm_refuses_writes_nothing(stranger: User) -> None:
-    for words, said, code in (
-        (("--partition", "gup"), "unknown partition 'gup'; did you mean 'gpu'?", 2),
-        (("--srun=--constraint=absent",), "could not be read: a node of partition gpu", 1),
-    ):
-        done = stranger.hpctrain("site", "init", "no", "--probe", "-o", "no.yaml", *words)
-        assert (done.returncode, "Traceback" in done.stderr) == (code, False)
-        assert said in done.stderr
-    assert not (stranger.folder / "no.yaml").exists()
-
-
-def test_doctor_sees_the_cluster(stranger: User) -> None:
-    done = stranger.hpctrain("doctor")
-    assert "cluster      lab, Slurm" in done.stdout
-    assert "partitions   gpu (default), long" in done.stdout
-    assert "16 gpu a100" in done.stdout
-
-
 def test_the_draft_is_checked_against_the_cluster_and_tested(stranger: User, torch: None) -> None:
     """As the page on writing a profile has it."""
     done = stranger.hpctrain("site", "init", "drafted", "--probe", "-o", "drafted.yaml")
@@ -137,14 +106,3 @@ def test_the_draft_is_checked_against_the_cluster_and_tested(stranger: User, tor
     assert "2 ranks on lab1, lab2: gloo over ib0" in tested.stdout
     tests = load_site(str(stranger.folder / "drafted.yaml")).value.tests
     assert tests is not None and tests.expect[0].interface == "ib0"
-
-
-def test_a_wrong_profile_is_told_by_the_live_cluster(stranger: User) -> None:
-    assert stranger.hpctrain("site", "init", "wrong", "-o", "wrong.yaml").returncode == 0
-    path = stranger.folder / "wrong.yaml"
-    text = path.read_text()
-    assert "gpus_per_node: 4" in text
-    path.write_text(text.replace("gpus_per_node: 4", "gpus_per_node: 8"))
-    done = stranger.hpctrain("site", "check", "./wrong.yaml", "--live")
-    assert done.returncode == 1
-    assert "partitions.0.gpus_per_node" in done.stdout
