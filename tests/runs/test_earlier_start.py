@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
-from hpc_train.runs.run import JobReport, JobState, JobStatus, Run, RunFolder, Submission
-from hpc_train.runs.run_states import run_of
+from hpc_train.runs.run import JobReport, JobState, JobStatus, Run
 from hpc_train.runs.run_table import row, why
+from tests.runs.test_run_state_and_reason import SUBMITTED, judged
 
 BEGAN = datetime(2026, 11, 21, 3, 0, 0).timestamp()
 ENDED = BEGAN + 60
@@ -19,10 +18,7 @@ TERM = "SIGTERM, as Slurm sends it when it preempts or requeues a job"
 
 
 def run(status: JobStatus | None, report: JobReport) -> Run:
-    submission = Submission(executor="slurm", native_id="5", submitted="now")
-    folder = RunFolder(path=Path("r"))
-    files = Run(folder=folder, manifest=None, submission=submission, status=status)
-    return run_of(files, report)
+    return judged(SUBMITTED, status, report)
 
 
 def ended(code: int) -> JobStatus:

@@ -74,10 +74,7 @@ def test_the_state(
     report: JobReport | None,
     state: JobState,
 ) -> None:
-    files = Run(
-        folder=RunFolder(path=Path("r")), manifest=None, submission=submission, status=status
-    )
-    assert run_of(files, report).state is state
+    assert judged(submission, status, report).state is state
 
 
 @pytest.mark.parametrize(
@@ -99,8 +96,7 @@ def test_the_state(
     ],
 )
 def test_files_of_an_earlier_attempt_count_for_nothing(report: JobReport, state: JobState) -> None:
-    files = Run(folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=OK)
-    assert run_of(files, report).state is state
+    assert judged(SUBMITTED, OK, report).state is state
 
 
 def test_a_job_that_started_after_the_scheduler_was_asked_runs() -> None:

@@ -11,8 +11,7 @@ import msgspec
 import pandas as pd
 import pytest
 
-import hpc_train
-from hpc_train.base.errors import ArgumentError, LogParseError, StoreError
+from hpc_train.base.errors import LogParseError, StoreError
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates
 from hpc_train.logs.record import Record
@@ -158,11 +157,6 @@ def test_a_diagnosis_tells_why_a_run_failed(tmp_path: Path) -> None:
     told = diagnoses(found(runs))
     assert [*told] == ["b"]
     assert "KeyError" in told["b"]
-
-
-def test_no_log_is_an_error_that_says_so() -> None:
-    with pytest.raises(ArgumentError, match="paths: the list is empty"):
-        hpc_train.collect([])
 
 
 BUS = """\
