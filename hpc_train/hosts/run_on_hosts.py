@@ -240,13 +240,9 @@ def report_of(states: Sequence[HostState]) -> JobReport:
         return JobReport(state=JobState.TIMEOUT, reason=reason, nodes=nodes)
     if not any(state.failed for state in states):
         return JobReport(state=JobState.COMPLETED, nodes=nodes)
-    return JobReport(state=JobState.FAILED, reason=_cut_off(states), nodes=nodes)
-
-
-def _cut_off(states: Sequence[HostState]) -> str:
-    """Return why a host has no end of the run; empty if each has one."""
-    names = _names(state for state in states if state.code is None)
-    return names and f"all its processes on {names} were killed, or the disk there is full"
+    killed = _names(state for state in states if state.code is None)
+    reason = f"all its processes on {killed} were killed, or the disk there is full"
+    return JobReport(state=JobState.FAILED, reason=reason if killed else "", nodes=nodes)
 
 
 def _names(states: Iterable[HostState]) -> str:

@@ -177,8 +177,8 @@ def explain(failure: Exception, site: SourcedSite | None, where: str = "") -> Hp
     elif code in _BAD_KEYS:
         found = ("sagemaker", f"AWS refuses the credentials: {text}", LOGIN)
     elif code == "NoSuchBucket":
-        bucket = bucket_name(section.bucket) if section else "BUCKET"
-        found = ("sagemaker.bucket", f"sagemaker.bucket: {text}", f"aws s3 mb s3://{bucket}")
+        bucket = "/".join(section.bucket.split("/")[:3]) if section else "s3://BUCKET"
+        found = ("sagemaker.bucket", f"sagemaker.bucket: {text}", f"aws s3 mb {bucket}")
     elif _ROLE.search(text):
         role = section.role.rpartition("/")[2] if section else "ROLE"
         hint = f"aws iam get-role --role-name {role}   shows whether it exists and whom it trusts, "
@@ -210,11 +210,6 @@ def _without_answer(failure: Exception, text: str, site: SourcedSite | None) -> 
     region = stated or region_of_shell()
     hint = f"try again; {place} names the region {region}" if region else "try again"
     return SubmitError(f"AWS does not answer: {text}", hint, transient=True)
-
-
-def bucket_name(uri: str) -> str:
-    """Return the name of a bucket in `s3://NAME/FOLDER`."""
-    return uri.removeprefix("s3://").partition("/")[0]
 
 
 def place_of(site: SourcedSite | None, key: str) -> str:

@@ -7,6 +7,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -281,7 +282,9 @@ def fetch(logs: Any, job: str, run: RunFolder) -> None:
         StoreError: the logs cannot be written.
     """
     with exclusive(run.logs / ".cloudwatch.lock"):
-        position = _read(run.logs / STATE_FILE)
+        position = _Position()
+        with suppress(FileNotFoundError, msgspec.DecodeError):
+            position = msgspec.json.decode(read_regular(run.logs / STATE_FILE), type=_Position)
         _cut(run.logs, position)
         for name in dict.fromkeys([*position.streams, *_streams(logs, job)]):
             # A host has a stream of its own for each start.
@@ -295,13 +298,6 @@ def fetch(logs: Any, job: str, run: RunFolder) -> None:
                     streams={**position.streams, name: end}, sizes={**position.sizes, **sizes}
                 )
                 write_atomic(run.logs / STATE_FILE, msgspec.json.encode(position), flush=False)
-
-
-def _read(path: Path) -> _Position:
-    try:
-        return msgspec.json.decode(read_regular(path), type=_Position)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return _Position()
 
 
 def _cut(folder: Path, position: _Position) -> None:

@@ -79,15 +79,12 @@ def load_site(named: str | Path, machine: Machine | None = None) -> SourcedSite:
     if batch.host_list:
         return _with_hosts(site)
     if batch.this_machine:
-        return _on_this_machine(site, machine or this_machine())
+        machine = machine or this_machine()
+        given = site.value.partitions[0] if site.value.partitions else Partition(name="machine")
+        facts = {"cpus_per_node": machine.cpus, "gpus_per_node": machine.gpus}
+        only = msgspec.structs.replace(given, default=True)
+        return _completed(site, (only,), facts, "this machine")
     return site
-
-
-def _on_this_machine(site: SourcedSite, machine: Machine) -> SourcedSite:
-    given = site.value.partitions[0] if site.value.partitions else Partition(name="machine")
-    facts = {"cpus_per_node": machine.cpus, "gpus_per_node": machine.gpus}
-    only = msgspec.structs.replace(given, default=True)
-    return _completed(site, (only,), facts, "this machine")
 
 
 def _with_hosts(site: SourcedSite) -> SourcedSite:

@@ -191,14 +191,10 @@ def _read(path: Path) -> File:
     values = document.data
     if not isinstance(values, dict):
         raise SiteProfileError(f"{document.label}: a profile is a mapping of keys to values")
-    _check_schema(values.get("schema"), document.origins)
+    # First: a newer format has keys that would be reported as unknown.
+    if isinstance(schema := values.get("schema"), int) and schema > SCHEMA:
+        raise SiteProfileError(*newer_version(document.origins["schema"], schema, SCHEMA))
     return File(path, Part(values, document.origins))
-
-
-def _check_schema(schema: Any, origins: dict[str, str]) -> None:
-    """Check the schema first: a newer format has keys that would be reported as unknown."""
-    if isinstance(schema, int) and schema > SCHEMA:
-        raise SiteProfileError(*newer_version(origins["schema"], schema, SCHEMA))
 
 
 def source_of(site: SourcedSite, key: str) -> Source | None:

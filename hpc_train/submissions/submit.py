@@ -418,8 +418,11 @@ def check_start(prepared: Prepared) -> None:
             _check_program(point, on_path=local)
         # The nodes of a cluster may have programs, after modules are loaded, that its login node
         # lacks.
-        if local:
-            _check_launcher(point)
+        launcher = find_launcher(point.plan.launcher)
+        if local and launcher.program and not shutil.which(launcher.program):
+            place = point.plan.settings["launcher"].origin
+            owner = f" of {launcher.package}" if launcher.package else ""
+            raise SubmitError(f"{place}: {launcher.program}{owner} is not installed here")
 
 
 def check_checkpoint_folders(prepared: Prepared) -> None:
@@ -446,14 +449,6 @@ def check_checkpoint_folders(prepared: Prepared) -> None:
                 "checkpoints of another",
                 f"leave env.{CHECKPOINTS} out: each run has a folder of its own",
             )
-
-
-def _check_launcher(point: PreparedPoint) -> None:
-    launcher = find_launcher(point.plan.launcher)
-    if launcher.program and not shutil.which(launcher.program):
-        origin = point.plan.settings["launcher"].origin
-        owner = f" of {launcher.package}" if launcher.package else ""
-        raise SubmitError(f"{origin}: {launcher.program}{owner} is not installed here")
 
 
 def _check_program(point: PreparedPoint, *, on_path: bool) -> None:

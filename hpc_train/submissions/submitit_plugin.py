@@ -104,7 +104,7 @@ class HpctrainExecutor(slurm.SlurmExecutor):
 
         The script is rendered first, so that a job that its site refuses leaves no pickle.
         """
-        name = _site_of(self.parameters)
+        name = self.parameters.get("site") or os.environ.get("HPCTRAIN_SITE")
         if name is None:
             raise SpecError(
                 "no site was given",
@@ -167,10 +167,6 @@ def _job(parameters: dict[str, Any], command: Sequence[str]) -> Any:
     overrides = [Override(key=k, value=v, origin=_ORIGIN) for k, v in wanted.items()]
     data = {"name": "function", "command": list(command)}
     return build_job(data, {"": _ORIGIN}, overrides, Path("function"))
-
-
-def _site_of(parameters: dict[str, Any]) -> str | None:
-    return parameters.get("site") or os.environ.get("HPCTRAIN_SITE")
 
 
 class HpctrainJobEnvironment(slurm.SlurmJobEnvironment):
