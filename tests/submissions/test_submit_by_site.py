@@ -44,19 +44,13 @@ def test_the_profile_still_counts_in_another_folder(
     assert option(slurm.calls("sbatch")[2], "array") == "1,2%1"
 
 
-def failed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a job that failed on this machine."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    home = submit(job('command=["sh", "-c", "exit 3"]', site="local"), RESULTS, []).home
-    finished(home)
-    return home
-
-
 @pytest.mark.process
 def test_on_this_machine_nothing_is_said_of_the_cost(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = failed_here(tmp_path, monkeypatch)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    home = submit(job('command=["sh", "-c", "exit 3"]', site="local"), RESULTS, []).home
+    finished(home)
     said: list[str] = []
     retry(home, [], said.append)
     assert [run.state for run in finished(home).values()] == [JobState.FAILED] * 2

@@ -10,7 +10,7 @@ import pytest
 from hpc_train.base.errors import PlanError, SubmitError
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.run import JobState, Manifest, RunFolder
-from hpc_train.runs.run_states import executor_of, runs_below
+from hpc_train.runs.run_states import runs_below
 from hpc_train.scripts.prepare import Prepared
 from hpc_train.submissions.submit import dry_run, submit
 from tests.slurm.fake_slurm import FakeSlurm, option
@@ -113,16 +113,6 @@ def test_a_refused_study_leaves_an_older_one_as_it_was(slurm: FakeSlurm) -> None
     assert len(runs_below(home)) == 4
 
 
-def test_submitting_twice_submits_once(slurm: FakeSlurm) -> None:
-    submit(study(), RESULTS, [])
-    again = submit(study(), RESULTS, [])
-    assert (len(again.new), len(again.kept)) == (0, 4)
-    assert len(slurm.calls("sbatch")) == 2
-    more = submit(study("repetitions=3"), RESULTS, [])
-    assert sorted(run.run_id[-3:] for run in more.new) == ["-r3", "-r3"]
-    assert [option(argv, "array") for argv in slurm.calls("sbatch")[2:]] == [None, None]
-
-
 def test_a_nested_study_is_one_job_for_all(slurm: FakeSlurm) -> None:
     done = submit(study("placement=nested", "time=1m"), RESULTS, [])
     (argv,) = slurm.calls("sbatch")
@@ -161,22 +151,6 @@ def test_the_cost_is_told_and_may_be_too_much(slurm: FakeSlurm) -> None:
         "cost: 4 runs: at most 4 GPU-hours, 4 core-hours",
         "2 repetitions resolve about ±14 % at 2 % noise (3: ±5 %, 5: ±3 %)",
     ]
-
-
-def notices_of(prepared: Prepared) -> tuple[str, ...]:
-    return executor_of(prepared.site.site.value.scheduler).notices(prepared.points[0].plan)
-
-
-def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SBATCH_PARTITION", "long")
-    monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
-    monkeypatch.setenv("SBATCH_HINT", "nomultithread")
-    prepared = job("partition=short")
-    assert "account mine ($SBATCH_ACCOUNT)" in prepared.filled[0]
-    assert notices_of(prepared) == (
-        "SBATCH_HINT=nomultithread is effective: sbatch reads it as --hint",
-        "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
-    )
 
 
 # It keeps a copy of the script, which is gone afterwards.
