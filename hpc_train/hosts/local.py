@@ -13,20 +13,11 @@ from pathlib import Path
 from hpc_train.base.errors import SubmitError
 from hpc_train.base.files import is_there, lock, open_lock
 from hpc_train.base.processes import clean_environment, ended, start
+from hpc_train.runs import run_queue
 from hpc_train.runs.executor import Executor, ExecutorOptions
 from hpc_train.runs.json_files import mark, status_of
 from hpc_train.runs.run import JobReport, JobState, RunFolder, Submission
-from hpc_train.runs.run_queue import (
-    Queue,
-    QueuedRuns,
-    is_held,
-    new_queue,
-    open_submission,
-    plan_of,
-    say,
-    start_queue,
-    wanted,
-)
+from hpc_train.runs.run_queue import open_submission
 from hpc_train.runs.run_states import has_ended
 
 GRACE_S = 10.0
@@ -39,15 +30,17 @@ class LocalExecutor(Executor):
         """Start a supervisor that runs `runs` in order; see `Executor.submit`."""
         # Now, because the supervisor could report an error only in its log.
         os.close(_open_machine_lock())
-        start_queue(new_queue(home), runs, "local", f"{__name__}:run_one", ExecutorOptions())
+        run_queue.start_queue(
+            run_queue.new_queue(home), runs, "local", f"{__name__}:run_one", ExecutorOptions()
+        )
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """A run is active while its queue's lock is held; see `Executor.query`."""
         queues = {
-            run: Queue(home=run.path.parent, queue_id=submission.native_id)
+            run: run_queue.Queue(home=run.path.parent, queue_id=submission.native_id)
             for run, submission in runs.items()
         }
-        held = {queue: is_held(queue.file("lock")) for queue in set(queues.values())}
+        held = {queue: run_queue.is_held(queue.file("lock")) for queue in set(queues.values())}
         active = [run for run in runs if not has_ended(status_of(run))]
         return {run: _report(run, queues[run], held[queues[run]]) for run in active}
 
@@ -60,7 +53,7 @@ class LocalExecutor(Executor):
                 terminate(run)
 
 
-def _report(run: RunFolder, queue: Queue, held: bool | None) -> JobReport:
+def _report(run: RunFolder, queue: run_queue.Queue, held: bool | None) -> JobReport:
     if held is None:
         return JobReport(state=JobState.UNKNOWN, reason="its queue cannot be read")
     if not held:
@@ -94,7 +87,7 @@ def _open_machine_lock() -> int:
     return descriptor
 
 
-def run_one(run: RunFolder, queued: QueuedRuns, held: int) -> None:
+def run_one(run: RunFolder, queued: run_queue.QueuedRuns, held: int) -> None:
     """Run one run of a queue, with the lock of the machine.
 
     The job script inherits it and that of the queue, so that no other run starts while one is
@@ -103,9 +96,9 @@ def run_one(run: RunFolder, queued: QueuedRuns, held: int) -> None:
     machine = _open_machine_lock()
     try:
         said = f"it waits for the lock {_machine_lock()}, which another run of yours holds"
-        lock(machine, lambda: say(run, said))
-        say(run, "")
-        submission = wanted(run)
+        lock(machine, lambda: run_queue.say(run, said))
+        run_queue.say(run, "")
+        submission = run_queue.wanted(run)
         if submission is not None:
             supervise(run, submission, (held, machine))
     finally:
@@ -115,7 +108,7 @@ def run_one(run: RunFolder, queued: QueuedRuns, held: int) -> None:
 def supervise(run: RunFolder, submission: Submission, locks: tuple[int, int]) -> None:
     """Start the script, enforce its time limit, and leave no process behind."""
     environment = {**clean_environment(os.environ), "HPCTRAIN_RUN": str(run.path.absolute())}
-    limit = plan_of(run).time_s
+    limit = run_queue.plan_of(run).time_s
     begin = time.monotonic()
     script = start(["bash", str(run.script.absolute())], run.logs / "job.out", environment, locks)
     try:

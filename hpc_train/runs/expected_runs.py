@@ -14,15 +14,7 @@ from hpc_train.base.values import Value
 from hpc_train.jobs.job import Topology
 from hpc_train.jobs.study import Gates, RefusedPoint, Scaling, Warmup
 from hpc_train.runs.nodes import nodes_of
-from hpc_train.runs.run import (
-    JobStart,
-    JobState,
-    JobStatus,
-    Run,
-    RunName,
-    StudyManifest,
-    StudyPoint,
-)
+from hpc_train.runs.run import JobStart, JobState, JobStatus, Run, RunName, StudyManifest
 from hpc_train.runs.run_folders import read_study
 
 # Prefix of the problem of a run whose log states another size than the recorded one.
@@ -118,13 +110,6 @@ def latest_attempts(runs: Sequence[Run]) -> dict[str, Run]:
     return {f"{name.stem}-r{name.repetition}": run for name, run in named}
 
 
-def requested(study: StudyManifest) -> Iterator[tuple[str, StudyPoint, int]]:
-    """Yield `<stem>-r<repetition>`, point and repetition of each requested run of a study."""
-    for point in study.points:
-        for repetition in range(1, study.spec.repetitions + 1):
-            yield f"{point.stem}-r{repetition}", point, repetition
-
-
 def missing_runs(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     """Return the ids of the requested runs of a study without a folder."""
     try:
@@ -135,7 +120,7 @@ def missing_runs(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     if study is None:
         return ()
     latest = latest_attempts(runs)
-    return tuple(name for name, _, _ in requested(study) if name not in latest)
+    return tuple(name for name, _, _ in study.requested() if name not in latest)
 
 
 _NEVER = "never submitted, or its folder was removed"
@@ -169,7 +154,7 @@ def expected_study(
             conditions={name: str(it) for name, it in manifest.spec.conditions.items()},
             **_of_job(run),
         )
-        for name, point, repetition in requested(manifest)
+        for name, point, repetition in manifest.requested()
         for run in (latest.get(name),)
     ]
     listed = {run.run_id for run in expected}

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -369,3 +370,9 @@ class StudyManifest(Value, frozen=True, kw_only=True):
     baseline: dict[str, Any]
     points: tuple[StudyPoint, ...]
     refused: tuple[RefusedPoint, ...] = ()
+
+    def requested(self) -> Iterator[tuple[str, StudyPoint, int]]:
+        """Yield `<stem>-r<repetition>`, point and repetition of each requested run."""
+        for point in self.points:
+            for repetition in range(1, self.spec.repetitions + 1):
+                yield f"{point.stem}-r{repetition}", point, repetition

@@ -22,7 +22,7 @@ from hpc_train.jobs.read_job import build_job
 from hpc_train.jobs.study import Point
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.conditions import provenance
-from hpc_train.runs.expected_runs import latest_attempts, missing_runs, requested
+from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.runs.json_files import exclusive
 from hpc_train.runs.nodes import bad_nodes, node_faults
 from hpc_train.runs.run import (
@@ -199,7 +199,7 @@ def _already_retried(path: Path, home: Path) -> StoreError:
 def _of_study(study: StudyManifest, runs: Sequence[Run]) -> list[Run]:
     """Return the last attempts without a result; `submit` makes those whose folder is missing."""
     latest = latest_attempts(runs)
-    last = (latest.get(name) for name, _, _ in requested(study))
+    last = (latest.get(name) for name, _, _ in study.requested())
     return [run for run in last if run is not None and _has_no_result(run)]
 
 

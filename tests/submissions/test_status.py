@@ -13,8 +13,7 @@ import pytest
 
 from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.base.processes import run as call
-from hpc_train.hosts import local
-from hpc_train.runs import batch_executor
+from hpc_train.runs import batch_executor, run_queue
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.runs.json_files import write_submission
 from hpc_train.runs.run import JobState, Run, RunFolder
@@ -295,7 +294,7 @@ def test_a_local_run_whose_queue_this_user_may_not_read_is_left(
 ) -> None:
     run = written(tmp_path / "j", "j-n1-r1", "").folder
     run.status.unlink()
-    monkeypatch.setattr(local, "is_held", lambda path: None)
+    monkeypatch.setattr(run_queue, "is_held", lambda path: None)
     with pytest.raises(StoreError, match="nothing to cancel; 1 run is UNKNOWN") as failure:
         cancel(run.path)
     assert failure.value.hint == "its queue cannot be read"
