@@ -97,7 +97,8 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
     records: list[Record] = []
     notes: list[str] = []
     assumed: dict[str, None] = {}
-    first: dict[object, str] = {}
+    first: dict[object, tuple[ResultTable, str]] = {}
+    equal: list[str] = []
     titles = table_names([one.path for one in tables])
     for table, title in zip(tables, titles, strict=True):
         meanings = columns(table.names, f"{table.path}:{table.line}")
@@ -110,11 +111,16 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
         for row, name in zip(
             rows, _names(rows, f"{title}: " if len(tables) > 1 else ""), strict=True
         ):
-            if row.has_result and (place := first.setdefault(row.job, row.place)) != row.place:
+            there, place = first.setdefault(
+                row.job if row.has_result else row.place, (table, row.place)
+            )
+            if there is not table:
                 raise LogParseError(
                     f"{row.place}: the same row as {place}: one job, not two repetitions",
                     "remove it or, if they are two jobs, distinguish them by a column `repetition`",
                 )
+            # Rounded results of two jobs may be equal.
+            equal += [f"{place} and {row.place}"] if place != row.place else []
             for number, values in enumerate(row.runs, start=1):
                 runs.append(_run(row, f"{name}-r{number}" if len(row.runs) > 1 else name))
                 records.extend(_records(row.place, values, runs[-1]))
@@ -128,6 +134,9 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
         key = repr((sorted(run.sizes.items()), axes, run.conditions))
         counts[key] += 1
         runs[number] = msgspec.structs.replace(run, axes=axes, repetition=counts[key])
+    if equal:
+        more = f", {len(equal) - 1} more" if len(equal) > 1 else ""
+        assumed[f"equal rows as repetitions ({equal[0]}{more})"] = None
     stem = sheet_of(tables[0].path)[0].stem
     study = ExpectedStudy(name=stem, runs=tuple(runs), warmup=Warmup(steps=0), notes=tuple(notes))
     read = f"reading {', '.join(assumed)}" if assumed else ""

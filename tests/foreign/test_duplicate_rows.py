@@ -21,16 +21,15 @@ def tables(folder: Path, *texts: str) -> int:
     return len(table_study([*map(read_table, paths)])[0].runs)
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        ",1,4,256,500\n,1,4,256,500.0",
-        ",1,4,256,500\n,1,4,256,5e2",
-    ],
-)
-def test_the_same_values_are_one_job(tmp_path: Path, rows: str) -> None:
-    with pytest.raises(LogParseError, match=r"t0\.csv:3: the same row as .*t0\.csv:2: one job"):
-        tables(tmp_path, f"{HEAD}\n{rows}\n")
+@pytest.mark.parametrize("again", ["500.0", "5e2"])
+def test_equal_rows_of_a_table_are_repetitions_and_the_answer_says_so(
+    tmp_path: Path, again: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{HEAD}\n,1,4,256,500\n,1,4,256,{again}\n,1,4,256,500\n")
+    study, _ = table_study([read_table(path)])
+    assert [run.repetition for run in study.runs] == [1, 2, 3]
+    assert study.assumed == (f"reading equal rows as repetitions ({path}:2 and {path}:3, 1 more)")
 
 
 @pytest.mark.parametrize(
