@@ -126,7 +126,7 @@ def _refusals(row: AdviceRow, question: Question) -> Iterator[tuple[str, str]]:
         if row.efficiency.high < WORTH:
             yield (
                 "not worth it",
-                f"efficiency below {100 * WORTH:.0f} %, even if all traffic is hidden",
+                f"efficiency below {100 * WORTH:.0f} %, even if all communication is hidden",
             )
 
 
@@ -167,7 +167,7 @@ def _one_rank(rows: Sequence[AdviceRow], question: Question, refused: str) -> st
     single = next((row for row in rows if row.strategy == "single"), None)
     noun = "One GPU" if question.machine.gpus_per_node else "One rank"
     if single is None:
-        return f"{noun} cannot train it so: {refused}."
+        return f"{noun} cannot train it in this way: {refused}."
     with_change = f" with {single.change}" if single.change else ""
     if single.memory_assumes:
         with_change += f", assuming {' and '.join(single.memory_assumes)}"
@@ -224,7 +224,7 @@ def _said(best: AdviceRow | None, rows: Sequence[AdviceRow], question: Question)
     fitting = [row for row in rows if row.fits != "no" or row.change]
     if not fitting:
         unit = "GPU" if question.machine.gpus_per_node else "rank"
-        return f"No strategy fits at these sizes: ask for more {unit}s (--gpus)."
+        return f"No strategy fits at these sizes: allow more {unit}s (--gpus)."
     certain = [row for row in fitting if row.fits == "yes" or row.change]
     certain = [row for row in certain if row.verdict != "not needed"]
     row = min(certain or fitting, key=lambda row: row.ranks)

@@ -134,7 +134,7 @@ class UnknownNameError(HpcTrainError):
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
         place = f"{where}: " if where else ""
         # `lab*`: what it would match differs between machines.
-        pattern = ", and names are no patterns" if set("*?[") & set(name) else ""
+        pattern = ", and a name is not a pattern" if set("*?[") & set(name) else ""
         super().__init__(
             f"{place}unknown {kind} {name!r}{pattern}{nearest(name, names)}; "
             f"known: {shown or 'none'}",

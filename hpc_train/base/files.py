@@ -259,7 +259,7 @@ def sha256_of(path: Path) -> str:
 
 
 _EXPORT = "export the results as CSV, or name the log as text"
-BINARY = f"is no text, but a binary file: {_EXPORT}"
+BINARY = f"is a binary file, not text: {_EXPORT}"
 START = 4096
 # Without the characters that terminals use: backspace to carriage return, escape.
 _CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32)])

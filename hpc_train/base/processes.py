@@ -252,7 +252,7 @@ NOTICE_S = 10.0
 @contextmanager
 def notice_if_slow(who: str, limit: str = "") -> Iterator[None]:
     """Say after 10 s, once, that `who` has not answered; `limit` says for how long it may take."""
-    text = f"{who} has not answered for {NOTICE_S:.0f} s{limit or '; it is still waited for'}"
+    text = f"{who} has not answered for {NOTICE_S:.0f} s{limit or '; still waiting'}"
     # Most commands end before they say anything.
     import logging
 

@@ -136,7 +136,7 @@ class Document:
                 raise self._fail(key_node, "a key must be a word")
             self._check_letters(key_node, key)
             if key in result:
-                raise self._fail(key_node, f"the key {key!r} stands here twice")
+                raise self._fail(key_node, f"the key {key!r} is given twice")
             child = join(path, key)
             self.origins[child] = f"{self.label}:{key_node.start_mark.line + 1}"
             result[key] = self._build(value_node, child)

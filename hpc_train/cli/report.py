@@ -92,12 +92,12 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     "--batch",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SAMPLES",
-    help="Samples in a step of all ranks, where no run says so; with --scaling weak, of a rank.",
+    help="Samples in a step of all ranks, if no run prints them; with --scaling weak, of a rank.",
 )
 @click.option(
     "--rates",
     type=click.Choice(("job", "rank")),
-    help="Rates whose line does not say so are those of the job, or of each rank.",
+    help="Whether rates without a scope are of the job or of each rank.",
 )
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a gate is not met or a point has no result."

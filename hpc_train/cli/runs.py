@@ -177,7 +177,7 @@ def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | N
     if run_logs.empty and not follow:
         raise run_logs.no_log(run)
     if run_logs.first_rank is not None:
-        say(f"rank {run_logs.first_rank} failed first; its log stands first (--rank N prints one)")
+        say(f"rank {run_logs.first_rank} failed first; its log comes first (--rank N prints one)")
     shown, last = "", None
     while True:
         shown = _print_new(run_logs, shown)

@@ -379,7 +379,7 @@ def _after_work(
         for one in seen
     )
     if later and (best != "success" or end.exit_code is not None):
-        return "failed", f"the work was done ({evidence}), but what came after failed"
+        return "failed", f"the work was done ({evidence}), but a later part failed"
     code = f"; exit code {end.exit_code} came after" if end.exit_code else ""
     return "success", evidence + code
 
@@ -398,5 +398,5 @@ def _without_ending(seen: Sequence[Sighting], end: JobEnd) -> tuple[DiagnosedOut
     if fatal:
         return "unknown", "it was ended before its work was done"
     if any(one.survived for one in seen):
-        return "unknown", "the work went on after the errors, and no line shows that it was done"
+        return "unknown", "the work continued after the errors, and no line shows that it was done"
     return "unknown", "the logs show neither a failure nor that the work was done"

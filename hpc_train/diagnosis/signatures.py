@@ -277,12 +277,12 @@ def _of(folders: tuple[Path, ...]) -> Catalogue:
                 place = f"{one.origin}: signatures.{one.id}"
                 if one.id in known and known[one.id].found_by:
                     raise SignatureError(
-                        f"{place}: hpctrain makes this one of several lines; choose another id",
+                        f"{place}: hpctrain uses this id for several lines; choose another",
                         "hpctrain diagnose --list names the ids",
                     )
                 if one.id in here:
                     other = here[one.id].origin
-                    raise SignatureError(f"{place}: the id stands at {other}, too; choose another")
+                    raise SignatureError(f"{place}: {other} has this id, too; choose another")
                 here[one.id] = one
         found |= {name: one for name, one in here.items() if name not in found}
     return Catalogue((*found.values(), *(one for one in packaged() if one.id not in found)))
@@ -386,7 +386,7 @@ def _mistakes(signature: Signature) -> Iterator[tuple[str, str, str]]:
     if signature.origin == PACKAGED:
         return
     for taken in sorted(_TAKEN & groups):
-        text = f"the group {taken!r} is filled from tracebacks; call it something else"
+        text = f"the group {taken!r} is filled from tracebacks; use another name"
         yield "pattern", text, ""
     if signature.found_by is not None:
         text = "only hpctrain's own code makes a signature of several lines; leave this key out"
@@ -396,16 +396,16 @@ def _mistakes(signature: Signature) -> Iterator[tuple[str, str, str]]:
 def _mistakes_in_literals(signature: Signature) -> Iterator[tuple[str, str, str]]:
     literals = signature.literals
     if not literals or min(len(one.encode()) for one in literals) < _LEAST:
-        text = f"the regex has no text of {_LEAST} characters or more that every match holds"
+        text = f"the regex has no text of {_LEAST} characters or more that every match contains"
         hint = "logs are searched for it first; name it: literals: ['quota daemon']"
         yield "pattern", text, hint
     for number, literal in enumerate(literals):
         if set(literal) & set("\r\n"):
-            yield f"literals.{number}", "must stand on one line", ""
+            yield f"literals.{number}", "must be on one line", ""
     lines = signature.example.splitlines()
     held = [line for line in lines if any(literal in line for literal in literals)]
     if signature.found_by is None and not any(map(signature.search, held)):
-        none = f"holds none of the literals {', '.join(map(repr, literals))}"
+        none = f"contains none of the literals {', '.join(map(repr, literals))}"
         yield "example", f"the pattern does not match {held[0]!r}" if held else none, ""
 
 

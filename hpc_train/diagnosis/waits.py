@@ -347,7 +347,7 @@ def _everyone(
     where = "all ranks wait in the same collective; "
     if ranks is not None and heard < ranks:
         where = f"only {heard} of {ranks} ranks {'is' if heard == 1 else 'are'} in these logs, "
-        where += "so who did not come is not known; "
+        where += "so it is not known which ranks are missing; "
     most = max((one.completed for one in group), default=0)
     is_first = most <= _FIRST and (chief.number or 0) <= _FIRST
     return _hang("hang_at_start" if is_first else "hang_later", waited=waited, where=where)

@@ -30,7 +30,7 @@ class Container(Value, frozen=True, kw_only=True):
     """The image of a job, independent of the runtime."""
 
     image: Annotated[
-        OneLine, Meta(description="File or name of the image, as the site's runtime takes it.")
+        OneLine, Meta(description="File or name of the image, as the site's runtime expects it.")
     ]
     mounts: Mounts = ()
     workdir: Annotated[
@@ -100,10 +100,11 @@ class TrainerOptions(Value, frozen=True, kw_only=True):
     ] = None
     mesh: Annotated[_Mesh | None, Meta(description="Default: 2 in the last dimension.")] = None
     schedule: Annotated[
-        ScheduleName | None, Meta(description="Order of work in a pipeline; default: 1F1B.")
+        ScheduleName | None, Meta(description="Schedule of a pipeline; default: 1F1B.")
     ] = None
     accumulate: Annotated[
-        _Count | None, Meta(description="Micro-batches of a step; default: 1, in a pipeline more.")
+        _Count | None,
+        Meta(description="Micro-batches of a step; default: 1, or the stages of a pipeline."),
     ] = None
     data: Annotated[
         str | None,
@@ -113,7 +114,7 @@ class TrainerOptions(Value, frozen=True, kw_only=True):
         _Workers | None, Meta(description="Processes that read data for each rank; default: 0.")
     ] = None
     clip_norm: Annotated[
-        _Norm | None, Meta(description="Largest norm of the gradients, above 0; default: any.")
+        _Norm | None, Meta(description="Largest norm of the gradients, above 0; default: no limit.")
     ] = None
     warmup_steps: Annotated[
         _Steps | None,
@@ -215,7 +216,7 @@ class JobLifecycle(Value, frozen=True, kw_only=True):
 
     requeue_on: Annotated[
         tuple[ExitCode, ...],
-        Meta(min_length=1, description="Exit codes of ranks that have more to do."),
+        Meta(min_length=1, description="Exit codes of ranks after which it is queued again."),
     ] = (RESUBMIT,)
     max_restarts: Annotated[
         int, Meta(ge=1, le=1000, description="How often the job is started again.")
@@ -223,7 +224,9 @@ class JobLifecycle(Value, frozen=True, kw_only=True):
     max_stalled: Annotated[
         int,
         Meta(
-            ge=1, le=1000, description="Starts in a row without a later checkpoint, then it ends."
+            ge=1,
+            le=1000,
+            description="Starts in a row without a later checkpoint before the job ends.",
         ),
     ] = 2
     max_run_time: Annotated[
@@ -262,9 +265,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
     elastic: Annotated[
         Elastic | None, Meta(description="Continue after a failure; needs the launcher torchrun.")
     ] = None
-    container: Annotated[
-        Container | None, Meta(description="Image that the ranks run in, if the site has any.")
-    ] = None
+    container: Annotated[Container | None, Meta(description="Container image of the ranks.")] = None
     torch: Annotated[
         Version | None, Meta(description="torch's version, as text: '2.9'; default: the site's.")
     ] = None
@@ -335,7 +336,8 @@ class Defaults(Value, frozen=True, kw_only=True):
     """`~/.config/hpctrain/defaults.yaml`."""
 
     site: Annotated[
-        OneWord | None, Meta(description="Without --site and $HPCTRAIN_SITE; else it is detected.")
+        OneWord | None,
+        Meta(description="Used without --site and $HPCTRAIN_SITE; default: detected."),
     ] = None
     sites: Annotated[
         dict[str, SiteDefaults], Meta(description="Name of a site -> what its jobs leave out.")

@@ -124,6 +124,6 @@ def _check_literal(pattern: LogPattern, where: str) -> None:
     if len(literal.encode()) < _LEAST or "\n" in literal or "\r" in literal:
         source = f"literal: {literal!r}" if pattern.literal else "the regex"
         raise SpecError(
-            f"{where}: {source} has no text of {_LEAST} characters or more that every line holds",
+            f"{where}: {source} has no text of {_LEAST} characters or more that each line contains",
             "logs are first searched for this text; set it: literal: 'step time'",
         )

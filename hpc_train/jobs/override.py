@@ -96,7 +96,7 @@ def check_key(key: str, where: str) -> None:
     head, _, rest = full_key(key).partition(".")
     if key == "site":
         raise SpecError(
-            f"{where}: the site of a run is no key of its job",
+            f"{where}: site is not a key of a job",
             "--site NAME chooses one; hpctrain report A B compares the results of several",
         )
     inner = _INNER.get(head)

@@ -184,7 +184,7 @@ def _read_bare_words(data: dict[str, Any], origins: dict[str, str]) -> None:
         size = slurm_memory(text) if key == "mem" and text.isdecimal() else None
         if key == "mem" and text == "0":
             raise SpecError(
-                f"{place}: mem 0 is all memory of a node for sbatch; name it: 480G",
+                f"{place}: mem 0 is all memory of a node for sbatch; state a size: 480G",
                 "hpctrain site show NAME prints that of each partition",
             )
         if place.endswith("="):
@@ -229,7 +229,7 @@ def _divide(data: dict[str, Any], origins: dict[str, str], options: Sequence[Ove
             )
         if total % nodes:
             raise SpecError(
-                f"{one.origin} {total}: not a multiple of the {nodes} nodes, which are alike",
+                f"{one.origin} {total}: not a multiple of {nodes} nodes, which get equal numbers",
                 f"--{each} N is the number on each node",
             )
         data["resources"][one.key.rpartition(".")[2]] = total // nodes
@@ -409,7 +409,7 @@ def _study_or_sizes(job: Document, overrides: Sequence[Override], path: Path) ->
     nodes = [one for one in overrides if full_key(one.key) == "resources.nodes"]
     if of_all and (nodes or lookup(job.data, "resources.nodes") not in (None, 1)):
         raise SpecError(
-            f"{of_all.origin} {of_all.value}: several numbers of all nodes, and several nodes",
+            f"{of_all.origin} {of_all.value}: several totals are for one node only",
             f"--{of_all.key.replace('_', '-')} {of_all.value} is the number on each node",
         )
     return build_study(_document(job, sizes), others, path)

@@ -183,8 +183,8 @@ def batch_problem(request: TrainingRequest, batch_size: int) -> str | None:
     below = batch_size // count * count
     fitting = " or ".join(str(size) for size in (below, below + count) if size)
     return (
-        f"{request.strategy} divides {batch_size} samples into {count} equal micro-batches, "
-        f"which they do not fill; use {fitting} samples"
+        f"{request.strategy} cannot divide {batch_size} samples into {count} equal micro-batches; "
+        f"use {fitting} samples"
     )
 
 

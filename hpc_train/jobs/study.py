@@ -60,7 +60,7 @@ class Gates(Value, frozen=True, kw_only=True):
     ] = None
     plausible: Annotated[
         bool | None,
-        Meta(description="Whether implausible values are not met; default: true."),
+        Meta(description="Whether implausible values fail; default: true."),
     ] = None
     busbw: Annotated[
         Annotated[float, Meta(gt=0)] | None,

@@ -165,7 +165,7 @@ class ParseStats(msgspec.Struct):
     def refusals(self) -> Iterator[str]:
         """Yield a sentence for each kind of value that was refused, and each slow pattern."""
         for name, place in self.slow.items():
-            yield f"{name} takes too long, and is left out from {place} on"
+            yield f"{name} takes too long, and is not used from {place} on"
         for name, seen in self.refused.items():
             values = f"{seen.lines} value{'s' * (seen.lines != 1)}"
             yield f"{name}: {values} refused, the first {seen.text} ({seen.source}:{seen.line})"

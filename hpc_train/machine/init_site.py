@@ -151,7 +151,7 @@ def _ask_pbs(options: InitOptions) -> _Asked:
         closed = ", ".join(queue.name for queue in pbs.queues)
         message = f"the PBS server {pbs.name} has no open queue to which users submit"
         raise ProbeError(
-            f"{message}; closed or fed by routes only: {closed}" if closed else message,
+            f"{message}; closed, or reached by routes only: {closed}" if closed else message,
             "qstat -Q shows when one is open, then run site init again",
         )
     draft = partial(draft_pbs, pbs=pbs, programs=starters())
@@ -274,7 +274,7 @@ def _host_lines(hosts: Sequence[HostFacts]) -> Iterator[str]:
     for host in hosts:
         address = addresses.get(host.name)
         stated = f", address: {address}" if address else ""
-        note = "" if address else f"  # {GUESSED}: the ranks use its name; has it an address?"
+        note = "" if address else f"  # {GUESSED}: the ranks use its name; does it have an address?"
         rows.append(f"- {{name: {host.name}{stated}, gpus: {len(host.gpus)}}}{note}")
     yield from block("hosts", rows)
     if addresses and any(len(host.addresses) > 1 for host in hosts):
@@ -308,5 +308,5 @@ def _partition(hosts: Sequence[HostFacts]) -> Iterator[str]:
     yield line("cpus_per_node", min(host.cpus for host in hosts))
     yield line("gpus_per_node", len(hosts[0].gpus))
     if len(models) > 1:
-        yield remark(f"different GPUs: {', '.join(sorted(models))}; the slowest sets the pace")
+        yield remark(f"different GPUs: {', '.join(sorted(models))}; all ranks wait for the slowest")
     yield from known(gpu_model=models.pop() if len(models) == 1 else "")

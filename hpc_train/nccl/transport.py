@@ -67,11 +67,11 @@ def _sockets(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
     channels = sum(n for kind, n in facts.between_nodes.items() if kind.startswith(SOCKET))
     better = promised.fabric not in _SLOW or bool(facts.adapters)
     over = f" over {', '.join(facts.interfaces[:4])}" if facts.interfaces else ""
-    asked = f"; the profile promises {promised.fabric}" if promised.fabric else ""
+    asked = f"; the profile states {promised.fabric}" if promised.fabric else ""
     many = f" ({channels} channels)" if channels else ""
     yield _found(
         ("nccl_socket_transport", "error" if better else "warning"),
-        f"TCP sockets carry NCCL's data between nodes{over}{many}{asked}",
+        f"NCCL sends data between nodes over TCP sockets{over}{many}{asked}",
         _socket_advice(facts, promised),
         facts.places(SOCKET, "network", "plugin missing", "env"),
     )
@@ -169,7 +169,7 @@ def _networks(facts: Transport, promised: Network) -> Iterator[TransportFinding]
         counts = ", ".join(f"{name} {number}" for name, number in names.items())
         yield _found(
             ("nccl_mixed_networks", "warning"),
-            f"several networks carry NCCL's data between nodes: {counts}",
+            f"NCCL sends data between nodes over several networks: {counts}",
             "the nodes differ in adapters, container or plug-in; NCCL_NET selects one",
             facts.places(*facts.between_nodes)[:4],
         )
@@ -180,7 +180,7 @@ def _networks(facts: Transport, promised: Network) -> Iterator[TransportFinding]
     if others:
         yield _found(
             ("nccl_unexpected_network", "warning"),
-            f"NCCL uses {', '.join(others)}; the profile promises {promised.fabric}",
+            f"NCCL uses {', '.join(others)}; the profile states {promised.fabric}",
             "correct network.fabric of the profile, or the plug-in that the job loads",
             facts.places("network", "plugin"),
         )

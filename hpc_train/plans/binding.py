@@ -104,7 +104,7 @@ def check_binding(
     if not word or not bound:
         return {}, ()
     if not any(isinstance(one, Text) and one.text.endswith(bound) for one in launch.argv):
-        why = f"left out: {context.launcher.name} starts the ranks, which take no such option"
+        why = f"left out: {context.launcher.name} starts the ranks and has no such option"
         return {"cpu_bind": Setting(value=None, origin=word[1], why=why)}, ()
     cores = bound_cores(bound, partition.numa_cpus)
     gpus = _rank_gpus(context, request.binding, len(cores), changes)
@@ -124,7 +124,7 @@ def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> Gp
     origin = context.near("gpu_order")
     obstacle = _obstacle(context, topology, len(order))
     if not obstacle and vendor not in _VARIABLES:
-        obstacle = "the profile does not say network.gpus"
+        obstacle = "the profile does not state network.gpus"
     if obstacle:
         return Setting(value=None, origin=origin, why=f"left out: {obstacle}")
     name, value = _VARIABLES[vendor or ""], ",".join(map(str, order))

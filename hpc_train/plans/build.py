@@ -182,7 +182,7 @@ def _inside(
     checks = Setting(
         value="on",
         origin=site.near("preflight"),
-        why="a bad node ends the job before the ranks start, and is on record for retry",
+        why="a bad node ends the job before the ranks start, and is recorded for retry",
     )
     given = {
         "launcher_args": Setting(value=args, origin=job.near("launcher_args")) if args else None,
@@ -302,12 +302,12 @@ def default_settings(context: Context) -> dict[str, Setting]:
     found = {"default_time": _default_time(context)}
     if lifecycle and lifecycle.requeue is not None:
         does = "starts the job again" if lifecycle.requeue else "does not start the job again"
-        why = f"Slurm {does} when a node is lost, unless sbatch is told otherwise"
+        why = f"Slurm {does} when a node is lost, unless an sbatch option changes that"
         why = f"{why}; {lifecycle.note}" if lifecycle.note else why
         found["requeue"] = from_site(site, "lifecycle.requeue", lifecycle.requeue, why)
     if site.value.step_manager != "slurmd":
         # psid differs from srun in options that a step only inherits.
-        why = "not slurmd: each srun is told its cores, tasks and nodes, and inherits none of them"
+        why = "not slurmd: each srun states its cores, tasks and nodes, and inherits none"
         found["step_manager"] = from_site(site, "step_manager", site.value.step_manager, why)
     if site.value.cpu_request != "allowed":
         why = "cores come with the nodes or GPUs; only the job's steps count them"
@@ -359,7 +359,7 @@ def _default_time(context: Context) -> Setting | None:
 
 
 def _ended(rules: Preemption) -> str:
-    words = ["the job may be ended for another's sake"]
+    words = ["another job may preempt this one"]
     words += [f"not in its first {rules.safe}"] if rules.safe else []
     words += [f"{rules.grace} after the first signal"] if rules.grace else []
     words += [] if rules.warning else ["without any signal before"]
@@ -483,9 +483,9 @@ def _check_arguments(context: Context, request: LaunchRequest, launch: Launch) -
         if given[option] > 0:
             key = _KEYS.get(option)
             raise PlanError(
-                f"{context.job.near('launcher_args')}: launcher_args: hpctrain gives --{option} "
-                "by itself",
-                f"say it with {key}" if key else "take it out",
+                f"{context.job.near('launcher_args')}: launcher_args: hpctrain sets --{option} "
+                "itself",
+                f"use {key}" if key else "leave it out",
             )
 
 

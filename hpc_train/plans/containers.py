@@ -37,7 +37,7 @@ def resolve_container(
     offered = site.value.containers
     if offered is None:
         raise PlanError(
-            f"{job.near('container')}: {site.value.name} names no runtime of containers",
+            f"{job.near('container')}: {site.value.name} states no container runtime",
             f"add `containers: {{runtime: apptainer}}` to the profile; known: {', '.join(FORMS)}",
         )
     form, env = FORMS[offered.runtime], environment.variables
@@ -205,7 +205,7 @@ def parse_mount(text: str, where: str) -> Mount:
     parts = text.split(":")
     mode = parts.pop() if len(parts) == 3 else "rw"
     if len(parts) > 2 or mode not in _MODES or not all(parts):
-        raise PlanError(f"{where}: the mount {text!r} is none; {_FORM}")
+        raise PlanError(f"{where}: {text!r} is not a mount; {_FORM}")
     for path in parts:
         check_whole(path, where)
     return Mount(source=parts[0], target=parts[-1], read_only=mode == "ro", where=where)
@@ -218,9 +218,9 @@ def check_whole(path: str, where: str) -> None:
         PlanError: it is relative, or needs a shell.
     """
     if not path.startswith("/"):
-        raise PlanError(f"{where}: {path!r} must be a whole path, from / on; no shell reads it")
+        raise PlanError(f"{where}: {path!r} must be a whole path, from / on; no shell expands it")
     if "$" in path:
-        raise PlanError(f"{where}: {path!r}: no shell reads it; write out what $… stands for")
+        raise PlanError(f"{where}: {path!r}: no shell expands it; write the value of $…")
 
 
 def check_characters(path: str, forbidden: str, runtime: str, where: str) -> None:

@@ -220,7 +220,7 @@ def check_forbidden(
                 f"{setting_of(option, settings).origin}: {site.value.name} refuses "
                 f"{batch.option(option)}: "
                 f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
-                "leave it out of the job; what no job says, the profile must say otherwise "
+                "leave it out of the job; if no job states it, correct the profile "
                 "(gpu_request, cpu_request, mem_request)",
             )
 

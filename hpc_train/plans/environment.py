@@ -69,7 +69,7 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     # The option of sbatch that alt_read requires, wherever it comes from.
     if context.batch.network_option and ALT_READ in _protocols(found):
         network["network"] = rule(
-            RDZV_NETWORK, f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone"
+            RDZV_NETWORK, f"{RDZV_VARIABLE}={ALT_READ} needs it, no other value does"
         )
     return JobEnvironment(
         backend=backend.value,
@@ -176,7 +176,7 @@ def _rules(context: Context, topology: Topology) -> dict[str, Setting]:
     if cores and each > 1 and context.site.value.directives.get("hint") != "nomultithread":
         cores = max(1, cores // each)
         threads = f"cores of the rank, whose {topology.cpus_per_task} CPUs are hardware threads"
-    unbuffered = "a log that a crash cut short must still hold the last line"
+    unbuffered = "after a crash, the log must still contain the last line"
     return {
         "OMP_NUM_THREADS": rule(cores or JobVar(name="cpus_per_rank"), threads),
         "PYTHONUNBUFFERED": rule(1, unbuffered),
@@ -288,13 +288,13 @@ def _apply_block(found: Variables, facts: NetworkContext, index: int) -> None:
     if block.when.partition is not None and facts.context.job.value.partition is None:
         unknown = "the job names no partition"
     elif block.when.vendor is not None and facts.vendor is None:
-        unknown = "the profile does not say network.gpus"
+        unknown = "the profile does not state network.gpus"
     if unknown:
         found.warnings.append(f"{site.near(f'{key}.when')}: {key} is left out, because {unknown}")
     elif block.when.nccl is not None and facts.nccl is None:
         # Only some versions of NCCL need it; `explain` prints the key to set.
         nccl = block.when.nccl
-        why = f"left out: it is for NCCL {nccl}, and the profile does not say network.nccl"
+        why = f"left out: it is for NCCL {nccl}, and the profile does not state network.nccl"
         left_out = Setting(
             value=None, origin=site.near(f"{key}.when"), why=why, source=block.source
         )

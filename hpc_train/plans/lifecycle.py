@@ -25,9 +25,9 @@ _OLDER = "2.4"
 _RECORDED = 2000
 _WHY = {
     "requeue_on": "exit codes of ranks that saved a checkpoint and have more to do",
-    "max_restarts": "after as many the job ends, whatever its ranks ask for",
+    "max_restarts": "after this many restarts the job ends",
     "max_stalled": "starts in a row without a later checkpoint, after which the job ends",
-    "max_run_time": "after its starts ran so long together, the job is not queued again",
+    "max_run_time": "after this run time of all starts, the job is not queued again",
     "stop_by": "how ranks are asked to stop before the time limit",
 }
 
@@ -35,7 +35,7 @@ _WHY = {
 def signal_settings(context: Context) -> dict[str, Setting]:
     """Return the job's lead time or, if it queues itself again, the one of the site."""
     job, site, launcher = context.job, context.site, context.launcher
-    found = from_job(job, _KEY, "USR1 reaches every rank, up to a minute earlier than asked")
+    found = from_job(job, _KEY, "USR1 reaches every rank, up to a minute earlier than requested")
     if found:
         return {_KEY: found}
     lead = site.value.lifecycle.signal_lead if site.value.lifecycle else None
@@ -134,7 +134,7 @@ def flight_recorder(context: Context) -> dict[str, Setting]:
     renamed = within(parts(job.torch or site.torch or _OLDER), _RENAMED)
     size = "TORCH_FR_BUFFER_SIZE" if renamed else "TORCH_NCCL_TRACE_BUFFER_SIZE"
     file = "TORCH_FR_DUMP_TEMP_FILE" if renamed else "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"
-    why = "a timeout of NCCL leaves its last operations in the logs of the run"
+    why = "after a timeout of NCCL, the logs of the run contain its last operations"
     return {
         "TORCH_NCCL_DUMP_ON_TIMEOUT": rule(1, why),
         size: rule(_RECORDED, why),
@@ -163,7 +163,7 @@ def check_requeue(context: Context, *, nested: bool) -> tuple[str, ...]:
         raise PlanError(f"{job.near(_LIFECYCLE)}: {why}", hint)
     if instead := context.batch.instead.get(_LIFECYCLE):
         name = context.site.value.name
-        return (f"{job.near(_LIFECYCLE)}: {name} queues no job again; instead: {instead}",)
+        return (f"{job.near(_LIFECYCLE)}: {name} does not queue a job again; instead: {instead}",)
     if context.batch.signals and not signal_settings(context):
         return (
             f"{job.near(_LIFECYCLE)}: the time limit ends the job without a warning to its ranks, "
@@ -188,7 +188,7 @@ def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
     if spelled := refused_option("requeue", context.site):
         site = context.site
         yield (
-            f"{site.value.name} refuses that a job is queued again: "
+            f"{site.value.name} does not allow that a job is queued again: "
             f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
             "leave lifecycle out and submit a chain of jobs: hpctrain help restart",
         )

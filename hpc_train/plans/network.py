@@ -160,10 +160,10 @@ def _rules(facts: NetworkContext) -> Iterator[Rule]:
 def _sockets(facts: NetworkContext) -> Iterator[Rule]:
     network, names = facts.network, ",".join(facts.network.interfaces)
     if names:
-        why = "exact names; gloo asks the host's name otherwise, which may lead elsewhere"
+        why = "exact names; otherwise gloo uses the address of the host name"
         yield Rule("GLOO_SOCKET_IFNAME", names, why, TORCH_DOCS, "network.interfaces")
     if names and _collective(facts):
-        why = "from the profile alone; with `=`, because eth1 alone would also be eth10"
+        why = "from the profile alone; with `=`, because eth1 alone would also match eth10"
         yield Rule("NCCL_SOCKET_IFNAME", f"={names}", why, key="network.interfaces")
     elif network.exclude_interfaces and _collective(facts):
         excluded = f"^{','.join(network.exclude_interfaces)}"
@@ -174,7 +174,7 @@ def _sockets(facts: NetworkContext) -> Iterator[Rule]:
 def _adapters(facts: NetworkContext) -> Iterator[Rule]:
     network = facts.network
     if network.hcas:
-        why = "the adapters for data; with `=`, because mlx5_1 alone would also be mlx5_10"
+        why = "the adapters for data; with `=`, because mlx5_1 alone would also match mlx5_10"
         yield Rule("NCCL_IB_HCA", f"={','.join(network.hcas)}", why, key="network.hcas")
     if network.gdr_level:
         why = "a word, because the numbers have changed their meaning"
@@ -187,7 +187,7 @@ def _slingshot(facts: NetworkContext) -> Iterator[Rule]:
     key = "network.gdr_level" if network.gdr_level else "network.fabric"
     cache = "memhooks, the default, is not safe below NCCL"
     for name, value, why in (
-        ("NCCL_NET", "AWS Libfabric", f"the name that all versions of the plug-in know; {_LOUD}"),
+        ("NCCL_NET", "AWS Libfabric", f"the name that all versions of the plug-in accept; {_LOUD}"),
         ("NCCL_CROSS_NIC", "1", "all NICs are on one fabric"),
         ("FI_MR_CACHE_MONITOR", "userfaultfd", cache),
         (
@@ -226,7 +226,7 @@ def _of_fabric(facts: NetworkContext) -> Iterator[Rule]:
         why = "the plug-in sets everything else by the type of the machine"
         yield Rule("FI_PROVIDER", "efa", why, EFA_DOCS)
     elif fabric == "ethernet":
-        why = "no RDMA here: NCCL must not try an adapter that leads nowhere"
+        why = "no RDMA here: NCCL must not use an adapter that is not connected"
         yield Rule("NCCL_NET", "Socket", why)
 
 
@@ -234,9 +234,9 @@ def _open_mpi(facts: NetworkContext) -> Iterator[Rule]:
     """Select the layer that supports the fabric, so that MPI does not fall back to TCP."""
     fabric = facts.network.fabric
     if fabric in ("infiniband", "roce"):
-        yield Rule("OMPI_MCA_pml", "ucx", f"UCX is Open MPI's way to it; {_LOUD}", MPI_DOCS)
+        yield Rule("OMPI_MCA_pml", "ucx", f"Open MPI reaches it through UCX; {_LOUD}", MPI_DOCS)
     if fabric == "slingshot":
-        yield Rule("OMPI_MCA_pml", "cm", "libfabric through cm; UCX does not know it", MPI_DOCS)
+        yield Rule("OMPI_MCA_pml", "cm", "libfabric through cm; UCX does not support it", MPI_DOCS)
         yield Rule("OMPI_MCA_mtl", "ofi", "libfabric, below cm", MPI_DOCS)
 
 
@@ -270,12 +270,12 @@ def resolve_backend(context: Context, topology: Topology) -> Setting:
     if chosen.value == "nccl" and not gpus:
         raise PlanError(
             f"{chosen.origin}: backend nccl needs GPUs, and the job has none",
-            "ask for them with resources.gpus_per_node, or take backend gloo",
+            "request them with resources.gpus_per_node, or use backend gloo",
         )
     launcher = context.launcher
     if chosen.value == "mpi" and not (launcher.mpi or launcher.one_rank):
         raise PlanError(
-            f"{chosen.origin}: backend mpi needs ranks that MPI knows; {launcher.name} starts "
+            f"{chosen.origin}: backend mpi needs ranks that MPI starts; {launcher.name} starts "
             "others",
             f"{other_launchers(context, lambda one: one.mpi)}, or backend gloo",
         )

@@ -68,7 +68,7 @@ def gpu_warnings(topology: Topology, launcher: Launcher, gpu_request: str = "") 
             "ranks on one GPU",
         )
     if gpus % tasks:
-        return (f"{gpus} GPUs for {tasks} ranks of a node: {gpus % tasks} cannot be shared out",)
+        return (f"{gpus} GPUs for {tasks} ranks of a node: {gpus % tasks} remain unused",)
     if not launcher.data_parallel:
         return ()
     advice = f"DistributedDataParallel with a rank for each GPU (tasks_per_node: {gpus}) is faster"
@@ -167,7 +167,7 @@ def resolve_elastic(job: SourcedJob) -> Elastic | None:
     fewest = wanted.min_nodes or most
     if not fewest <= most <= nodes:
         raise PlanError(
-            f"{job.near('elastic')}: elastic wants min_nodes <= max_nodes <= the job's nodes, "
+            f"{job.near('elastic')}: elastic needs min_nodes <= max_nodes <= the job's nodes, "
             f"not {fewest}, {most}, {nodes}"
         )
     return Elastic(min_nodes=fewest, max_nodes=most, max_restarts=wanted.max_restarts)
@@ -229,7 +229,9 @@ def _selected(context: Context, select: Select) -> dict[str, Setting]:
     any_name = job.value.partition if context.partition.name == ANY else None
     made = {
         "partition": Setting(
-            value=select.partition or any_name, origin=site.near(key), why="what leads there"
+            value=select.partition or any_name,
+            origin=site.near(key),
+            why="the option that selects the partition",
         ),
         "qos": None if job.value.qos else from_site(site, f"{key}.qos", select.qos),
         "constraint": _constraint(context, select),
@@ -309,7 +311,7 @@ def type_settings(context: Context, topology: Topology) -> dict[str, Setting]:
         return {"gpu_type": asked}
     if not profile.gpu_request_typed:
         return {}
-    why = "the site wants it in the request"
+    why = "the site requires it in the request"
     setting = from_site(context.site, context.key("gpu_type"), here or None, why)
     return {"gpu_type": setting} if setting else {}
 
@@ -322,7 +324,7 @@ def memory_warnings(context: Context, topology: Topology) -> tuple[str, ...]:
         given = Memory(each * cores * topology.tasks_per_node)
         return (
             f"no memory request: {profile.name} gives {each} for each core, {given} on each node "
-            f"({context.site.near('default_mem_per_cpu')}); name resources.mem",
+            f"({context.site.near('default_mem_per_cpu')}); set resources.mem",
         )
     if not resources.exclusive or resources.mem or not context.batch.memory_by_request:
         return ()
@@ -332,7 +334,7 @@ def memory_warnings(context: Context, topology: Topology) -> tuple[str, ...]:
     advice = f" (a node of {profile.name} has {whole})" if whole else ""
     return (
         f"{context.job.origin('resources.exclusive')}: exclusive without mem: the job may get no "
-        f"more memory than the partition gives by default; name resources.mem{advice}",
+        f"more memory than the partition gives by default; set resources.mem{advice}",
     )
 
 

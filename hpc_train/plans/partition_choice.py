@@ -66,7 +66,7 @@ def check_limits(context: Context, topology: Topology) -> tuple[str, ...]:
         return ()
     return tuple(
         f"{crowd.asked}, but {site.name} {crowd.who} {crowd.limit}: the ranks will "
-        "share cores, so timings say little"
+        "share cores, so times are not reliable"
         for crowd in core_violations(context, topology)
     )
 
@@ -97,9 +97,9 @@ def _first_fitting(context: Context) -> int:
     raise PlanError(
         f"{asked_at(context.job, 'resources')}no partition of {context.site.value.name} takes "
         "this job: " + "; ".join(reasons),
-        "name resources.gpus_per_node (--gpus-per-node N), or ask for less"
+        "set resources.gpus_per_node (--gpus-per-node N), or request less"
         if without_gpus
-        else "ask for less, or name a partition",
+        else "request less, or name a partition",
     )
 
 
@@ -181,7 +181,7 @@ def _sizes(context: Context, topology: Topology) -> Iterator[LimitViolation]:
                 limit = f"has at most {most.value}{f' {most.note}' if most.note else ''}"
                 yield LimitViolation(key, asked, most.who, limit, context.site.near(most.key))
         if least is not None and wanted < least:
-            limit, place = f"wants at least {least}", context.near(f"min_{size}")
+            limit, place = f"needs at least {least}", context.near(f"min_{size}")
             yield LimitViolation(key, asked, context.partition.name, limit, place)
 
 

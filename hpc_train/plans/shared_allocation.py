@@ -48,7 +48,7 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
     if size.time is None:
         warnings.append(
             f"a run without a time limit is among the {len(turns)} that share one allocation, so "
-            "it ends when the partition's default time does; give the job a time",
+            "it ends at the partition's default time; give the job a time",
         )
     return Allocation(
         name=name,
@@ -151,7 +151,7 @@ class Cost(Value, frozen=True, kw_only=True):
         if self.gpu_hours is None:
             return f"{runs} without a time limit: the cost has no bound (--time sets one)"
         gpus = f"{self.gpu_hours:.4g} GPU-hours" if self.gpu_hours else "no GPUs"
-        whole = ", but exclusive nodes may count whole" if self.exclusive else ""
+        whole = ", but exclusive nodes may be charged whole" if self.exclusive else ""
         cores = "" if self.core_hours is None else f", {self.core_hours:.4g} core-hours"
         return f"{runs}: at most {gpus}{cores}{whole}"
 

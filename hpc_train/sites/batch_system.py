@@ -18,7 +18,7 @@ ABILITIES = {
     "dependency": "a job waits for the end of another",
     "hold": "a job waits until it is released",
     "placement: nested": "the runs of a study share one allocation",
-    "elastic": "a job goes on without a node that failed",
+    "elastic": "a job continues without a node that failed",
     "--exclude-failed-nodes": "a retry leaves out the nodes that failed",
 }
 RETRIED = "hpctrain retry RUN starts it again, from the checkpoints in env.HPCTRAIN_CHECKPOINTS"
@@ -28,7 +28,7 @@ CANCELLED = "hpctrain cancel RUN, and hpctrain retry RUN later"
 
 def nothing_instead() -> dict[str, str]:
     """Return the entries of a scheduler of which nothing is known."""
-    return dict.fromkeys(ABILITIES, "hpctrain does nothing in its place")
+    return dict.fromkeys(ABILITIES, "hpctrain does nothing instead")
 
 
 class BatchSystem(Value, frozen=True, kw_only=True):
@@ -311,12 +311,12 @@ SAGEMAKER = BatchSystem(
         "mpirun": _NO_SSH,
         "mpiexec": _NO_SSH,
         "deepspeed": _NO_SSH,
-        "accelerate": "the number of a host is known only on it; torchrun starts the same ranks",
+        "accelerate": "only a host itself knows its number; torchrun starts the same ranks",
     },
     instead={
         "lifecycle": "with sagemaker.spot, an interrupted or retried job "
         "resumes from /opt/ml/checkpoints",
-        "signal_before_end": "TERM at the time limit, the end of the hosts 120 s later",
+        "signal_before_end": "TERM at the time limit, and the hosts end 120 s later",
         "preemption": "with sagemaker.spot, save checkpoints at regular intervals",
         "arrays": "each run is a training job",
         "dependency": ONE_BY_ONE,

@@ -338,7 +338,7 @@ def _rendezvous(site: SourcedSite) -> Mistakes:
     key, host = "rendezvous.host", meeting.host
     if not re.fullmatch(HOST_METHOD, host):
         allowed = f"{nearest(host, _HOST_METHODS)}; allowed: {', '.join(_HOST_METHODS)}"
-        yield Mistake(key, f"{key}: {host!r} is none{allowed} (N from 1 to 9)")
+        yield Mistake(key, f"{key}: {host!r} is not a method{allowed} (N from 1 to 9)")
     if batch.host_list and (host != "first-host" or meeting.suffix):
         yield Mistake(
             key,
@@ -432,5 +432,5 @@ def _two_hosts(site: SourcedSite, before: int, first: Host, index: int, host: Ho
             f"hosts.{index}.gpus",
             f"{host.name} has {host.gpus} GPUs and {first.name} has {first.gpus}: a job has the "
             "same number on each host",
-            "write one profile for each kind of machine, or state for all the smallest number",
+            "write one profile for each kind of machine, or state the smallest number for all",
         )

@@ -147,7 +147,7 @@ class Qos(Value, frozen=True, kw_only=True):
     """A quality of service and its limits; missing keys are unknown."""
 
     name: Annotated[OneWord, doc("Argument of --qos=…; * for any other.")]
-    default: Annotated[bool, doc("Taken when a job names none.")] = False
+    default: Annotated[bool, doc("Used if a job names none.")] = False
     partitions: Annotated[
         tuple[OneWord, ...], doc("Partitions that it applies to; default: all.")
     ] = ()
@@ -171,7 +171,7 @@ class Partition(Value, frozen=True, kw_only=True):
 
     name: Annotated[OneWord, doc("The value of `partition:` in a job; * for any value.")]
     description: Annotated[str | None, doc("Purpose, in a few words.")] = None
-    default: Annotated[bool, doc("Taken when a job names none.")] = False
+    default: Annotated[bool, doc("Used if a job names none.")] = False
     select: Annotated[Select | None, doc("How a job selects it; default: --partition=NAME.")] = None
     nodes: Annotated[Nodes | None, doc("Number of its nodes.")] = None
     min_nodes: Annotated[Nodes | None, doc("Fewest nodes of one job.")] = None

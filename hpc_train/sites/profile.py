@@ -390,7 +390,9 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     rendezvous: Annotated[Rendezvous, doc("Rendezvous of the ranks.")] = Rendezvous()
     network: Annotated[Network | None, doc("The network between the nodes.")] = None
     containers: Annotated[Containers | None, doc("How the site runs images.")] = None
-    torch: Annotated[Version | None, doc("The site's torch, as text: '2.9'; a job's wins.")] = None
+    torch: Annotated[
+        Version | None, doc("The site's torch, as text: '2.9'; that of a job takes precedence.")
+    ] = None
     modules_purge: Annotated[bool, doc("`module purge` before any load.")] = False
     modules_use: Annotated[
         tuple[OneLine, ...], doc("Folders for `module use`, in this order.")

@@ -55,4 +55,4 @@ def test_published_steps_of_fewer_gpus_are_within_their_bounds() -> None:
     assert widths[len(widths) // 2] < 1.25
     assert widths[-1] < 3
     text = " ".join(PAGE.read_text(encoding="utf-8").split())
-    assert f"{held} of {len(found)} steps of fewer GPUs" in text
+    assert f"{held} of {len(found)} steps are within their bounds" in text

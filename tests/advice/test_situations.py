@@ -65,7 +65,7 @@ def test_the_answer_names_what_it_assumes(situation: dict[str, Any]) -> None:
         (ask(gpt(global_batch=16)), "ddp", 16, "not advised", "1 sample for each rank"),
         (
             ask(gpt(), SLOW_NETWORK, measured=(step(0.1),)),
-            "ddp", 16, "not worth it", "even if all traffic is hidden",
+            "ddp", 16, "not worth it", "even if all communication is hidden",
         ),
     ],
 )  # fmt: skip

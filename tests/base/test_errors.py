@@ -23,7 +23,7 @@ def test_no_word_is_offered_that_is_not_near() -> None:
 def test_a_pattern_is_no_name() -> None:
     message = UnknownNameError("site", "lab*", ["lab", "local", "lab"]).message
     assert message == (
-        "unknown site 'lab*', and names are no patterns; did you mean 'lab'?; known: lab, local"
+        "unknown site 'lab*', and a name is not a pattern; did you mean 'lab'?; known: lab, local"
     )
 
 

@@ -21,7 +21,7 @@ def test_a_slow_answer_is_said_to_be_waited_for(
     with notice_if_slow("qsub", "; up to 60 s"):
         wait_for(lambda: len(caplog.messages) == 2)
     assert caplog.messages == [
-        "Slurm has not answered for 0 s; it is still waited for",
+        "Slurm has not answered for 0 s; still waiting",
         "qsub has not answered for 0 s; up to 60 s",
     ]
 

@@ -51,7 +51,7 @@ def test_every_key_knows_its_line() -> None:
     ("text", "message"),
     [
         ("", "job.yaml: the file is empty"),
-        ("a: 1\na: 2\n", "job.yaml:2: the key 'a' stands here twice"),
+        ("a: 1\na: 2\n", "job.yaml:2: the key 'a' is given twice"),
         ("a: [1, 2\n", "job.yaml:2: not valid YAML"),
         ("a:\n\t- b\n", "job.yaml:2: not valid YAML"),
         ("a: !!python/object:os.system x\n", "job.yaml:1: the tag"),

@@ -50,7 +50,7 @@ def test_logs_begin_with_the_rank_that_failed(failed: Hpctrain) -> None:
     assert done.stdout.startswith("==> rank-1.out <==\nloading\nTraceback")
     assert "==> rank-0.out <==" in done.stdout
     assert done.stderr == (
-        "hpctrain: rank 1 failed first; its log stands first (--rank N prints one)\n"
+        "hpctrain: rank 1 failed first; its log comes first (--rank N prints one)\n"
     )
     one = failed("logs", "train", "--rank", "0")
     assert (one.stdout, one.stderr) == ("==> rank-0.out <==\nloading\n", "")

@@ -77,7 +77,7 @@ def test_absurd_numbers_in_a_log_stop_nothing(hpctrain: Hpctrain) -> None:
     done = hpctrain("report", "one.log")
     assert "Traceback" not in done.stderr
     assert "20.00" in done.stdout
-    assert "one.log: 1 line is cut, written over or without a number" in done.stderr
+    assert "one.log: 1 line is truncated, overwritten or without a number" in done.stderr
 
 
 @pytest.mark.process

@@ -39,7 +39,7 @@ def test_submit_and_report_say_that_sockets_are_not_what_was_promised(hpctrain: 
     words = ("--site", "./fast.yaml", "--launcher", "single", "--cpus-per-task", "1", "--wait")
     done = hpctrain("submit", "train.py", *words)
     assert done.returncode == 0, done.stderr
-    assert "transport: TCP sockets carry NCCL's data between nodes over eth0" in done.stderr
+    assert "transport: NCCL sends data between nodes over TCP sockets over eth0" in done.stderr
     assert "promises infiniband (logs/rank-0.out:" in done.stderr
     report = hpctrain("report", "train", "--notes")
     assert " sockets " in report.stdout

@@ -41,7 +41,7 @@ def logs(tmp_path: Path, hpctrain: Hpctrain) -> None:
         ("rank-*.log", "rank-*.log: no file matches this pattern"),
         ("nothing", "unknown run or study 'nothing'"),
         ("empty.log", "empty.log: empty"),
-        ("weights.pt", "weights.pt: is no text, but a binary file"),
+        ("weights.pt", "weights.pt: is a binary file, not text"),
         ("cut.log.gz", "cut.log.gz: cannot be read: Compressed file ended"),
     ],
 )
@@ -71,7 +71,7 @@ def test_one_of_several_logs_is_a_partial_result(hpctrain: Hpctrain, command: st
         Path(f"job/rank-{rank}.out").write_text("".join(events))
     done = hpctrain(command, "job")
     assert (done.returncode, bool(done.stdout)) == (3, True)
-    assert "job/rank-0.out: is no text, but a binary file" in done.stderr
+    assert "job/rank-0.out: is a binary file, not text" in done.stderr
 
 
 @pytest.mark.process
@@ -115,7 +115,7 @@ class Harmful:
     ("name", "content", "said"),
     [
         ("a.pdf", b"%PDF-1.7\n1 0 obj\n", "a.pdf: PDF: export the results as CSV"),
-        ("a.pkl", pickle.dumps([Harmful()]), "a.pkl: is no text, but a binary file"),
+        ("a.pkl", pickle.dumps([Harmful()]), "a.pkl: is a binary file, not text"),
         ("a.db.gz", gzip.compress(b"SQLite format 3\0"), "a.db.gz: SQLite database: export"),
     ],
     # The content differs between the processes of a run: gzip writes the time.

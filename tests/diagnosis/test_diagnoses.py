@@ -114,7 +114,7 @@ def test_work_that_went_on_survived_the_error(tmp_path: Path) -> None:
     found = judged(tmp_path, trace("ValueError: caught") + STEPS)
     assert (found.outcome, found.root) == ("unknown", None)
     assert [(one.id, one.severity) for one in found.findings] == [("python_exception", "info")]
-    assert "went on after the errors" in found.why
+    assert "continued after the errors" in found.why
     late = judged(tmp_path, trace("ValueError: caught") + STEPS + trace("KeyError: 'a'"))
     assert root(late).title == "KeyError: 'a'"
 

@@ -54,7 +54,7 @@ def test_a_rank_that_is_behind(tmp_path: Path) -> None:
     hang, evidence = explain_dumps(dumped(tmp_path, ahead, ahead, [entry(1203)]), 3)
     assert hang is not None
     assert hang.title == (
-        "Ranks 0-1 waited in collective 1204 (ALLREDUCE), and rank 2 did not come: last enqueued "
+        "Ranks 0-1 waited in collective 1204 (ALLREDUCE), and rank 2 did not join: last enqueued "
         "1203"
     )
     assert [one.text for one in evidence] == [

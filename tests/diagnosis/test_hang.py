@@ -96,7 +96,7 @@ def test_rank_that_had_not_enqueued_is_late() -> None:
     hang = explain(*lines, DUMP.format(rank=0, enqueued=77, completed=77), ranks=4)
     assert hang.late == (0,)
     assert hang.title == (
-        "Ranks 1-3 waited 600 s in collective 78 (ALLREDUCE), and rank 0 did not come: "
+        "Ranks 1-3 waited 600 s in collective 78 (ALLREDUCE), and rank 0 did not join: "
         "last enqueued 77"
     )
 
@@ -105,15 +105,15 @@ def test_rank_that_had_enqueued_it_has_come() -> None:
     lines = [wait(rank, 78) for rank in (1, 2, 3)]
     lines += [status(rank, 79, 77, 78) for rank in (1, 2, 3)]
     hang = explain(*lines, DUMP.format(rank=0, enqueued=78, completed=77), ranks=4)
-    assert (hang.late, "did not come" in hang.title) == ((), False)
+    assert (hang.late, "did not join" in hang.title) == ((), False)
 
 
 def test_of_two_halves_the_one_that_is_behind_is_named_and_a_majority_is_not() -> None:
     half = explain(wait(0, 640), wait(1, 640), wait(2, 961), wait(3, 962), ranks=4)
     assert half.late == (0, 1)
-    assert half.title.startswith("Ranks 0-1 stood in collective 640 (ALLREDUCE), ranks 2-3 were")
+    assert half.title.startswith("Ranks 0-1 stopped in collective 640 (ALLREDUCE), ranks 2-3 were")
     most = explain(wait(0, 640), wait(1, 640), wait(2, 961), ranks=3)
-    assert "stood in" not in most.title
+    assert "stopped in" not in most.title
 
 
 def test_other_numbers_in_other_groups_say_nothing() -> None:
@@ -162,7 +162,7 @@ def test_other_sizes_at_the_same_place() -> None:
 
 def test_all_ranks_at_the_start_is_the_transport() -> None:
     hang = explain(wait(0, 1), wait(1, 1), status(0, 1, -1, 1), status(1, 1, -1, 1), ranks=2)
-    assert "do not reach one another" in hang.title
+    assert "cannot reach one another" in hang.title
     assert "transport" in hang.cause
 
 

@@ -45,7 +45,7 @@ WORDS = {
     "gpus_per_node": f"{_SIZE}|QOSMaxGRES|GPUs of (a node|all nodes) = |cores, but",
     "mem": f"{_SIZE}|Memory specification|refuses --mem",
     "cpus_per_task": f"{_SIZE}|cores = |cores, but",
-    "least": f"{_NODES}|wants at least",
+    "least": f"{_NODES}|needs at least",
     "unknown qos": "Invalid qos",
 }
 AT_ONCE = 4

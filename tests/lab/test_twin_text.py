@@ -97,7 +97,7 @@ def test_what_the_twin_assumes(tmp_path: Path) -> None:
         "qos: [{name: y}, {name: z, max_jobs: 1, max_nodes: 2}, {name: '*'}]\n",
     )
     assert assumptions(mine) == (
-        "accounts: any account is accepted; hpctrain lint knows their pattern",
+        "accounts: any account is accepted; hpctrain lint checks their pattern",
         "nodes of a: number unknown; the twin has 2000",
         "cores of a node of a: from the cores per GPU; the twin has 400",
         "GPUs of a node of b: unknown; the twin has 64",

@@ -176,7 +176,7 @@ def test_cut_lines_are_counted_and_warned_of(
     records = list(collect("r", [log], root=tmp_path, census=census))
     assert lines(records) == [("a.out", 2)]
     assert census.damaged == {"a.out": 2}
-    assert "a.out: 2 lines are cut, written over or without a number" in caplog.text
+    assert "a.out: 2 lines are truncated, overwritten or without a number" in caplog.text
 
 
 def test_nul_bytes_and_invalid_utf8_do_not_shift_lines(tmp_path: Path) -> None:

@@ -110,8 +110,8 @@ def test_two_of_one_id_in_a_folder_are_refused(site: Path) -> None:
     with pytest.raises(SignatureError) as caught:
         catalogue()
     assert caught.value.message == (
-        f"{site / 'b.yaml'}:3: signatures.our_quota_daemon: the id stands at "
-        f"{site / 'a.yaml'}:3, too; choose another"
+        f"{site / 'b.yaml'}:3: signatures.our_quota_daemon: "
+        f"{site / 'a.yaml'}:3 has this id, too; choose another"
     )
 
 

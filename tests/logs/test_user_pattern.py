@@ -67,7 +67,7 @@ def test_a_pattern_that_takes_too_long_is_left_out_and_named(tmp_path: Path) -> 
     assert [row.value for row in rows if row.metric == "loss"] == [17.0]
     assert sum(row.metric == "step_time" for row in rows) == 52
     (said,) = [text for text in census.refusals() if "takes too long" in text]
-    assert said == f"the pattern {slow.regex!r} takes too long, and is left out from {log}:2 on"
+    assert said == f"the pattern {slow.regex!r} takes too long, and is not used from {log}:2 on"
 
 
 def test_a_prefix_that_takes_too_long_is_left_out_and_named(tmp_path: Path) -> None:

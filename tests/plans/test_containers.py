@@ -129,11 +129,11 @@ def test_mounts_of_the_site_and_nccls_topology_come_along(
         ("pyxis", "/a:/b,c", "pyxis cannot carry ',' in a path: '/b,c'"),
         ("apptainer", "/a,b", "apptainer cannot carry ',' in a path"),
         ("shifter", "/a;b", "shifter cannot carry ';' in a path"),
-        ("edf", "/a:/b:c", "the mount '/a:/b:c' is none"),
-        ("apptainer", "/a:/b:/c:/d", "the mount '/a:/b:/c:/d' is none; write PATH, SOURCE:TARGET"),
-        ("apptainer", "/a:/b:rx", "the mount '/a:/b:rx' is none"),
+        ("edf", "/a:/b:c", "'/a:/b:c' is not a mount"),
+        ("apptainer", "/a:/b:/c:/d", "'/a:/b:/c:/d' is not a mount; write PATH, SOURCE:TARGET"),
+        ("apptainer", "/a:/b:rx", "'/a:/b:rx' is not a mount"),
         ("apptainer", "data:/in", "'data' must be a whole path, from / on"),
-        ("apptainer", "/s/$USER:/in", r"'/s/$USER': no shell reads it"),
+        ("apptainer", "/s/$USER:/in", r"'/s/$USER': no shell expands it"),
     ],
 )
 def test_a_mount_that_cannot_be_is_refused_with_its_line(
@@ -165,7 +165,7 @@ def test_what_a_runtime_has_not(boxed: Callable[..., LaunchPlan], job: Jobs, slu
         boxed(box={"workdir": "w"})
     with pytest.raises(PlanError, match=r"pyxis cannot carry ',' in a path: '/a,b'"):
         boxed("pyxis", workdir="/a,b")
-    with pytest.raises(PlanError, match=r"job\.yaml:1: big names no runtime") as failure:
+    with pytest.raises(PlanError, match=r"job\.yaml:1: big states no container runtime") as failure:
         make_plan(job(container=IMAGE), slurm())
     assert "runtime: apptainer" in failure.value.hint
 

@@ -103,8 +103,8 @@ def test_exclusive_nodes_may_count_whole(slurm: FakeSlurm) -> None:
     shared, alone = job().points[0].plan, job("exclusive=true").points[0].plan
     cost = cost_of([sized(shared, 1, 1, 1, HOUR), sized(alone, 1, 1, 1, HOUR)])
     assert str(cost) == (
-        "2 runs: at most 2 GPU-hours, 16 core-hours, but exclusive nodes may count whole"
+        "2 runs: at most 2 GPU-hours, 16 core-hours, but exclusive nodes may be charged whole"
     )
     check_budget(cost, 2)
-    with pytest.raises(PlanError, match="exclusive nodes may count whole"):
+    with pytest.raises(PlanError, match="exclusive nodes may be charged whole"):
         check_budget(cost, 1.9)

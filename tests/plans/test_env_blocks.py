@@ -56,7 +56,7 @@ def given(job: Jobs, slurm: Sites) -> Callable[..., LaunchPlan]:
 @pytest.mark.parametrize(
     ("when", "missing"),
     [
-        ({"vendor": "amd"}, "the profile does not say network.gpus"),
+        ({"vendor": "amd"}, "the profile does not state network.gpus"),
         ({"partition": "gpu"}, "the job names no partition"),
     ],
 )

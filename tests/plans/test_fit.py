@@ -34,7 +34,7 @@ def test_one_gpu_for_each_rank_or_none_at_all_needs_no_word() -> None:
     [
         (4, 8, "8 ranks for 4 GPUs of a node: NCCL refuses"),
         (1, 2, "2 ranks for 1 GPU of a node"),
-        (4, 3, "4 GPUs for 3 ranks of a node: 1 cannot be shared out"),
+        (4, 3, "4 GPUs for 3 ranks of a node: 1 remain unused"),
         (4, 1, "the rank sees all 4 GPUs of its node (DataParallel, "),
         (4, 2, "each of 2 ranks sees all 4 GPUs of its node (DataP"),
     ],

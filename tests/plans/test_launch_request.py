@@ -27,11 +27,11 @@ Sites = Callable[..., Sourced[SiteProfile]]
 @pytest.mark.parametrize(
     ("launcher", "words", "said"),
     [
-        ("srun", ("--ntasks=2",), "--ntasks by itself; say it with resources.tasks_per_node"),
-        ("srun", ("--export=NONE",), "--export by itself; say it with env"),
-        ("torchrun", ("--nnodes=2",), "--nnodes by itself; say it with resources.nodes"),
-        ("torchrun", ("--nnodes", "2"), "--nnodes by itself; say it with resources.nodes"),
-        ("torchrun", ("--master_port=1",), "--master-port by itself; take it out"),
+        ("srun", ("--ntasks=2",), "--ntasks itself; use resources.tasks_per_node"),
+        ("srun", ("--export=NONE",), "--export itself; use env"),
+        ("torchrun", ("--nnodes=2",), "--nnodes itself; use resources.nodes"),
+        ("torchrun", ("--nnodes", "2"), "--nnodes itself; use resources.nodes"),
+        ("torchrun", ("--master_port=1",), "--master-port itself; leave it out"),
     ],
 )
 def test_what_the_plan_says_is_not_said_again(

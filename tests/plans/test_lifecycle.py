@@ -43,7 +43,7 @@ def test_the_script_passes_on_what_slurm_cannot_bring(
     [
         ({"time": "2m"}, {}, "at most 119 s (the time limit is 00:02:00)"),
         ({}, {"signal_before_end": "1d"}, "at most 65535 s"),
-        ({}, {"launcher": "ibrun"}, "which signals ibrun hands on"),
+        ({}, {"launcher": "ibrun"}, "which signals ibrun forwards"),
     ],
 )
 def test_what_cannot_be(
@@ -119,7 +119,7 @@ def test_slurm_queues_it_again_too(job: Jobs, slurm: Sites) -> None:
 def test_ranks_on_other_nodes_and_in_images_have_its_variables(
     job: Jobs, slurm: Sites, lifecycle: dict[str, Any], more: set[str]
 ) -> None:
-    """Mpirun hands on only what it is told to, and an image may override the rest."""
+    """Mpirun passes only the variables that are named, and an image may override the rest."""
     always = {"HPCTRAIN_CHECKPOINTS", "HPCTRAIN_STOP_AT_TERM"}
     spec = {"launcher": "mpirun", "lifecycle": lifecycle}
     argv = make_plan(job({"nodes": 2}, **spec), slurm()).launch.argv
@@ -236,7 +236,9 @@ def test_a_site_whose_jobs_are_not_queued_again_unless_they_ask(job: Jobs, slurm
 def test_a_site_where_no_job_is_queued_again(job: Jobs, slurm: Sites, option: str) -> None:
     with pytest.raises(PlanError) as failure:
         make_plan(job(lifecycle={}), slurm(forbidden={option: "jobs start once here"}))
-    message = "job.yaml:1: big refuses that a job is queued again: jobs start once here (big.yaml)"
+    message = (
+        "job.yaml:1: big does not allow that a job is queued again: jobs start once here (big.yaml)"
+    )
     assert failure.value.message == message
     assert "chain of jobs: hpctrain help restart" in str(failure.value.hint)
 

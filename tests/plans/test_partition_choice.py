@@ -148,7 +148,7 @@ def test_explain_knows_whose_words_they_are(job: Jobs, slurm: Sites) -> None:
     assert dict(plan.directives)["account"] == "m1@a100"
     found = [setting_of(option, plan.settings) for option in ("partition", "account")]
     assert [(one.origin, one.why) for one in found] == [
-        ("big.yaml", "what leads there"),
+        ("big.yaml", "the option that selects the partition"),
         ("job.yaml:1", "@a100 is the partition's (big.yaml)"),
     ]
 

@@ -177,8 +177,8 @@ def limits(job: Sourced[JobSpec], site: Sourced[SiteProfile]) -> tuple[str, ...]
 @pytest.mark.parametrize(
     ("resources", "keys", "said"),
     [
-        ({}, {}, "name resources.mem (a node of big has 480G)"),
-        ({}, {"partitions": []}, "name resources.mem"),
+        ({}, {}, "set resources.mem (a node of big has 480G)"),
+        ({}, {"partitions": []}, "set resources.mem"),
         ({"mem": "1G"}, {}, ""),
         ({"exclusive": False}, {}, ""),
         ({}, {"mem_request": "forbidden"}, ""),

@@ -49,7 +49,7 @@ def test_each_rank_of_a_whole_node_takes_the_gpu_near_its_cores(
         ({"gpus_per_node": 2}, {}, "it is for all 4 GPUs of a node, the job has 2"),
         ({"gpus_per_node": 4, "tasks_per_node": 1}, {}, "it is for 4 ranks of a node, the job has"),
         ({"gpus_per_node": 4}, {"gpu_request": "gpus-per-task"}, "Slurm gives each rank its own"),
-        ({"gpus_per_node": 4}, {"gpu_type": "mystery"}, "the profile does not say network.gpus"),
+        ({"gpus_per_node": 4}, {"gpu_type": "mystery"}, "the profile does not state network.gpus"),
     ],
 )
 def test_an_order_that_does_not_hold_is_left_out(
@@ -125,7 +125,7 @@ def test_modules_start_from_nothing_and_in_the_sites_folders(job: Jobs, slurm: S
     [
         ({"lifecycle": {"requeue": True, "note": "drained nodes"}}, "requeue", "; drained nodes"),
         ({"lifecycle": {"requeue": False}}, "requeue", "Slurm does not start the job again when"),
-        ({"step_manager": "psid"}, "step_manager", "not slurmd: each srun is told its cores"),
+        ({"step_manager": "psid"}, "step_manager", "not slurmd: each srun states its cores"),
         (
             {
                 "partitions": [
@@ -137,8 +137,8 @@ def test_modules_start_from_nothing_and_in_the_sites_folders(job: Jobs, slurm: S
                 ]
             },
             "preemption",
-            "sake; not in its first 00:10:00; 00:05:00 after the first signal; without any signal "
-            "before; ranks have only the seconds of Slurm's KillWait to save",
+            "preempt this one; not in its first 00:10:00; 00:05:00 after the first signal; without "
+            "any signal before; ranks have only the seconds of Slurm's KillWait to save",
         ),
     ],
 )

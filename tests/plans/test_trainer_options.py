@@ -33,7 +33,7 @@ def test_a_job_without_the_keys_keeps_its_command() -> None:
         (TRAIN, 1, {"strategy": "pipeline", "model": "gpt-tiny"}, "use 2 or more, or single"),
         (TRAIN, 2, {"strategy": "tensor"}, "cnn has convolutions"),
         (TRAIN, 1, {"strategy": "dp"}, "no effect on a CPU; use ddp"),
-        (TRAIN, 2, {"accumulate": 3}, "divides 4 samples into 3 equal micro-batches"),
+        (TRAIN, 2, {"accumulate": 3}, "cannot divide 4 samples into 3 equal micro-batches"),
         ([*TRAIN[:3], "--batch-size", "5"], 2, {"accumulate": 2}, "use 4 or 6 samples"),
         (TRAIN, 2, {"strategy": "fdsp"}, "did you mean 'fsdp'?"),
         (TRAIN, 2, {"schedule": "Gpipe"}, "did you mean 'GPipe'?"),

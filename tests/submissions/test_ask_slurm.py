@@ -107,7 +107,7 @@ def test_slurm_that_hangs_is_not_waited_for(
     (found,) = asked("my.sbatch", SCRIPT)
     assert (found.id, found.message) == (
         "HT803",
-        "the script was not judged: no answer within 0.3 s",
+        "the script was not checked: no answer within 0.3 s",
     )
 
 

@@ -178,7 +178,7 @@ def test_the_rank_that_did_not_come_is_named(tmp_path: Path) -> None:
     root = diagnosis_of(hung(tmp_path)).root
     assert root is not None
     assert root.title == (
-        "Ranks 0-1 waited in collective 6 (ALLREDUCE), and rank 2 did not come: last enqueued 5"
+        "Ranks 0-1 waited in collective 6 (ALLREDUCE), and rank 2 did not join: last enqueued 5"
     )
     assert [one.source for one in root.evidence] == [
         "logs/rank-0.out",

@@ -1,4 +1,4 @@
-"""Dumps that torch's flight recorder writes, here of gloo: they name the rank that did not come."""
+"""Dumps that torch's flight recorder writes, here of gloo: they name the rank that did not join."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_rank_that_did_not_come_is_named(dumps: list[FlightDump]) -> None:
     assert hang is not None
     assert hang.late == (2,)
     assert hang.title == (
-        "Ranks 0-1 waited in collective 6 (ALLREDUCE), and rank 2 did not come: last enqueued 5"
+        "Ranks 0-1 waited in collective 6 (ALLREDUCE), and rank 2 did not join: last enqueued 5"
     )
     texts = [one.text for one in evidence]
     assert "rank 0, process group 0: it waited in collective 6 (all_reduce of 64x2" in texts[0]

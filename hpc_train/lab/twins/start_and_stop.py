@@ -280,7 +280,7 @@ def assumptions(profile: SiteProfile) -> tuple[str, ...]:
     """Return one sentence for each assumption."""
     partitions = twin_partitions(profile)
     return (
-        "accounts: any account is accepted; hpctrain lint knows their pattern",
+        "accounts: any account is accepted; hpctrain lint checks their pattern",
         *_partitions(profile),
         *_sizes(profile, partitions),
         *_limits(partitions),

@@ -61,7 +61,7 @@ def visible_devices_by_rank(subject: Subject) -> Iterator[RuleHit]:
     "HT310",
     "info",
     "CUDA_VISIBLE_DEVICES set by the script",
-    advice="leave it out; ask for the GPUs with --gpus-per-node",
+    advice="leave it out; request the GPUs with --gpus-per-node",
 )
 def visible_devices_by_hand(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script

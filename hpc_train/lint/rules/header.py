@@ -207,7 +207,7 @@ def late_log_folder(subject: Subject) -> Iterator[RuleHit]:
     for name in ("output", "error"):
         folder = (asked.value(name) or "").rpartition("/")[0]
         if _JOB_ID.search(folder):
-            message = f"{folder} contains the job id, so that it cannot exist before the job"
+            message = f"{folder} contains the job id, so it cannot exist before the job"
             yield RuleHit(asked.line(name), message)
             return
         if not folder or "%" in folder:

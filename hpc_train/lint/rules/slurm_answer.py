@@ -265,7 +265,7 @@ def accepted(subject: Subject) -> Iterator[RuleHit]:
 def unanswered(subject: Subject) -> Iterator[RuleHit]:
     answer = subject.context.answer
     if answer is not None and answer.outcome == "unanswered":
-        yield RuleHit(1, f"{answer.subject} was not judged: {_plain(answer.words)}")
+        yield RuleHit(1, f"{answer.subject} was not checked: {_plain(answer.words)}")
 
 
 @rule(

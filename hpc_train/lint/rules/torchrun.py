@@ -258,7 +258,7 @@ _LISTS = {
 @rule(
     "HT236",
     "error",
-    "list where a number is due",
+    "list where one number is needed",
     advice="write gpu, a number, or $SLURM_GPUS_ON_NODE",
 )
 def list_as_number(subject: Subject) -> Iterator[RuleHit]:

@@ -161,7 +161,7 @@ MPIEXEC = Launcher(
     command=mpiexec,
     programs=("mpiexec",),
     mpi=True,
-    signal_obstacle="which signals mpiexec hands on is not documented",
+    signal_obstacle="which signals mpiexec forwards is not documented",
     program="mpiexec",
     package="Cray PALS",
     typed={"n": "--ntasks", "np": "--ntasks", "ppn": "--tasks-per-node"},
@@ -201,7 +201,7 @@ def ibrun(request: LaunchRequest) -> Launch:
     if request.nested:
         # It places ranks by the slots of the whole allocation, not by those of a run.
         raise PlanError(
-            "the launcher ibrun cannot keep to a part of an allocation (placement nested)",
+            "the launcher ibrun cannot use only a part of an allocation (placement nested)",
             "leave placement out: independent is the default",
         )
     argv = (
@@ -217,7 +217,7 @@ IBRUN = Launcher(
     programs=("ibrun",),
     mpi=True,
     slurm_only=True,
-    signal_obstacle="which signals ibrun hands on depends on the MPI below it",
+    signal_obstacle="which signals ibrun forwards depends on its MPI",
     program="ibrun",
 )
 

@@ -134,7 +134,7 @@ def test_a_server_without_an_open_queue_is_told(
     monkeypatch.setattr(init_site, "read_pbs", lambda: closed)
     with pytest.raises(
         ProbeError,
-        match="srv has no open queue to which users submit; closed or fed by routes only: old",
+        match="srv has no open queue to which users submit; closed, or reached by routes only: old",
     ):
         init("mine")
     assert not Path("site_profiles/mine.yaml").exists()
