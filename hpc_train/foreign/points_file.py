@@ -270,7 +270,7 @@ def _with_stated(
             if stated.exclude:
                 state, problem = EXCLUDED, stated.exclude
             elif wrong := next(_contradictions(run, stated, printed.get(run.run_id, ())), ""):
-                state, problem = _UNPARSED, f"{wrong}, {place} says otherwise"
+                state, problem = _UNPARSED, f"{wrong}, {place} states another number"
             run = msgspec.structs.replace(
                 run, axes={**run.axes, **stated.axes}, sizes=stated.sizes, state=state,
                 problem=problem, conditions={**run.conditions, **stated.conditions},

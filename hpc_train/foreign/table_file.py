@@ -511,7 +511,7 @@ def parse_json(path: Path, text: str) -> ResultTable:
         message = f"{path}:{failure.lineno}: not valid JSON: {failure.msg}"
         raise LogParseError(message, _ROWS) from None
     except RecursionError:
-        raise LogParseError(f"{path}: too many objects within one another", _ROWS) from None
+        raise LogParseError(f"{path}: too deeply nested objects", _ROWS) from None
     header = [(rows[0][0], list(names))] if rows else []
     return table_of(path, chain(header, ((n, [row.get(k, "") for k in names]) for n, row in rows)))
 

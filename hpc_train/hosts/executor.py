@@ -38,7 +38,7 @@ from hpc_train.runs.run_states import has_ended
 from hpc_train.sites.profile import HostList, SourcedSite
 
 _RUNNER = "hpc_train.hosts.queue_runner:run_one"
-_NOT_OURS = "its hosts.json is damaged, or of another user: only he calls its hosts"
+_NOT_OURS = "its hosts.json is damaged, or of another user, who alone can reach its hosts"
 _ORPHAN = "it failed on a host, and its supervisor has ended; hpctrain cancel ends it on the others"
 
 
@@ -268,7 +268,7 @@ def _fault(name: str, answer: Answer) -> Unusable | None:
             f"ssh {name} systemd-run --user --scope true   shows why",
         )
     if said is not None:
-        return Unusable(_ENDED, f"ssh {name} loginctl enable-linger   lets them go on")
+        return Unusable(_ENDED, f"ssh {name} loginctl enable-linger   keeps them running")
     if busy := busy_gpus(answer):
         return Unusable(busy, f"ssh {name} nvidia-smi (or rocm-smi)   shows whose processes")
     return None
@@ -280,7 +280,7 @@ def _namesakes(answers: Mapping[str, Answer]) -> dict[str, Unusable]:
     for name, answer in answers.items():
         own = answer.get("hostname")
         if own is not None and first.setdefault(own, name) != name:
-            reason = f"has the host name of {first[own]}, {own}; NCCL takes them for one"
+            reason = f"has the host name of {first[own]}, {own}; NCCL treats both as one host"
             found[name] = Unusable(reason, f"ssh {name} sudo hostnamectl set-hostname {name}")
     return found
 

@@ -211,7 +211,7 @@ def _lost(
         # Without an answer, it may reach it.
         if answer.problem or answer.get("reached") is not None:
             continue
-        reason = f"{host.name} has not answered for {silent_s:.0f} s, nor does {there} reach it"
+        reason = f"{host.name} has not answered for {silent_s:.0f} s, and {there} cannot reach it"
         return JobReport(state=JobState.NODE_FAIL, reason=reason)
     return None
 

@@ -150,7 +150,7 @@ def _qsub(command: tuple[str, ...]) -> Called:
     Raises:
         SubmitError: it was refused.
     """
-    with notice_if_slow("qsub", f"; it is waited for up to {_PATIENCE_S:.0f} s"):
+    with notice_if_slow("qsub", f"; waiting up to {_PATIENCE_S:.0f} s"):
         done = call_pbs(*command, timeout_s=_PATIENCE_S)
     if match := _JOB_ID.search(done.stdout):
         return Called(match[1])

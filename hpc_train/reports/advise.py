@@ -403,8 +403,8 @@ def _size(one: MeasuredStep) -> tuple[str, int, int, float]:
 _GIB = 2.0**30
 _WORDS = {"yes": "yes", "no": "no", "perhaps": "perhaps", "unknown": ABSENT}
 FORECASTS = (
-    "forecast: the last slope of the measured sizes, continued; its band is that with each point "
-    "left out once, and 8 % further for each doubling."
+    "forecast: the last slope of the measured sizes, continued; its band covers the forecasts "
+    "that leave out one point each, and is 8 % wider for each doubling."
 )
 NOTES = (
     "A bound without an upper end is written with >=. Without a measured step there is no upper "

@@ -21,7 +21,7 @@ MEANING = {
     FlagCode.NO_SPREAD: "all repetitions are equal, so their spread is not known",
     FlagCode.ONE_SESSION: "one session for each size",
     FlagCode.SHORT: "few measured steps",
-    FlagCode.SLOW_STEPS: "some steps take far longer (evaluations, checkpoints, a longer warm-up?)",
+    FlagCode.SLOW_STEPS: "some steps take much longer (evaluations, checkpoints, a long warm-up?)",
     FlagCode.GATE: "below the gate",
     FlagCode.RANKS: "ranks without steps",
     FlagCode.SUPERLINEAR: "superlinear speedup",
@@ -71,8 +71,8 @@ def run_caveats(
         )
         what = "a run is" if len(slow) == 1 else "runs are"
         yield (
-            f"{CAVEATS}{what} slower than the scatter explains: {first_of(shown, '; ')}. "
-            "Find the cause, or exclude it: --exclude RUN=REASON."
+            f"{CAVEATS}{what} slower than the spread explains: {first_of(shown, '; ')}. "
+            "Find the cause, or exclude the run: --exclude RUN=REASON."
         )
 
 

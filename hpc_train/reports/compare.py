@@ -276,7 +276,7 @@ def _stored(path: Path) -> Side | None:
         msgspec.convert([*stored.rows, *stored.runs], list[_StoredRow])
     except msgspec.DecodeError as failure:
         raise ReportError(
-            f"{path}: a report that is cut or damaged: {failure}",
+            f"{path}: a truncated or damaged report: {failure}",
             "write it again: hpctrain report STUDY -o FILE.json",
         ) from None
     if not stored.runs:

@@ -132,7 +132,7 @@ class Report(Value, frozen=True, kw_only=True):
     provenance: tuple[Fact, ...] = ()
     diagnoses: dict[str, str] = {}
     kind: str = "Scaling report"
-    all_met: str = "Each point has a result, and each gate that was set is met."
+    all_met: str = "Each point has a result and meets each gate that was set."
     of_runs: bool = True
 
     @property

@@ -396,7 +396,7 @@ def _failed(
     """Return the study with failed logs marked, or noted if they are allowed."""
     counted = [run.run_id for run in study.runs if run.run_id in failures and not run.problem]
     if allow_failed:
-        notes = (f"counted although its log shows a failure: {r}: {failures[r]}" for r in counted)
+        notes = (f"counted, but its log shows a failure: {r}: {failures[r]}" for r in counted)
         return msgspec.structs.replace(study, notes=(*study.notes, *notes))
     runs = tuple(
         msgspec.structs.replace(run, state=JobState.FAILED.value, problem=failures[run.run_id])

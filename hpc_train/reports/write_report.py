@@ -110,7 +110,7 @@ def _written(report: Report, path: Path, form: str | None) -> Iterator[Path]:
         if not report.figures:
             reasons = (str(row["problem"]) for row in report.run_rows if row["problem"])
             why = next(reasons, report.summary[0] if report.summary else "no result")
-            hint = f"the same command without -o {path} prints all that is known"
+            hint = f"the same command without -o {path} prints the report"
             message = f"{path} was not written, there is nothing to draw: {why}"
             raise NothingToDrawError(message, hint)
         content = report.figures[0].images[path.suffix[1:]]

@@ -207,7 +207,7 @@ def main(runner: str, home: str, queue_id: str, held: str) -> None:
             # A damaged folder must not prevent the others from running.
             if isinstance(failure, OSError):
                 failure = cannot_write(Path(failure.filename or run.path), failure)
-            say(run, f"{failure}; mend it before hpctrain retry {queue.home.name}")
+            say(run, f"{failure}; correct it before hpctrain retry {queue.home.name}")
 
 
 if __name__ == "__main__":

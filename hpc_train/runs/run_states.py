@@ -412,8 +412,8 @@ def _no_space(state: JobState, files: Run) -> str:
     with suppress(OSError):
         if not read_regular(fresh).endswith(b"\n"):
             return (
-                f"its end could not be written to {files.folder.path}: the disk was full, or the "
-                "quota used up; free some space before hpctrain retry"
+                f"its end could not be written to {files.folder.path}: the disk was full or the "
+                "quota exceeded; free some space before hpctrain retry"
             )
     return ""
 
@@ -473,7 +473,7 @@ def _end_of(earlier: JobStatus) -> str:
     if earlier.ended is None or earlier.exit_code is None:
         return (
             f"{where} from {_clock(earlier.started)} and recorded no end: its node was lost, or "
-            "its script was killed before it could"
+            "its script was killed"
         )
     if earlier.failure is not None and earlier.failure.exit_code == RESUBMIT:
         asked = "its ranks saved a checkpoint and asked to be queued again"

@@ -145,7 +145,7 @@ RESTART_HEADS = ("start", "nodes", "time", "waited", "saved step", "steps lost",
 _SIGNALLED = 128
 _SENT = {
     "SIGTERM": ", as Slurm sends it when it preempts or requeues a job",
-    "SIGUSR1": ", with which the job asks ranks to stop, before they listened",
+    "SIGUSR1": ", with which the job asks ranks to stop, before they handled it",
 }
 
 

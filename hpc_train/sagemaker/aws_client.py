@@ -168,7 +168,7 @@ def explain(failure: Exception, site: SourcedSite | None, where: str = "") -> Hp
         return _without_answer(failure, text, site)
     if code in _THROTTLED:
         hint = "try again in a minute; other programs of the account call it, too"
-        return SubmitError(f"AWS refuses so many calls: {text}", hint)
+        return SubmitError(f"AWS refuses calls, because there are too many: {text}", hint)
     section = site.value.sagemaker if site else None
     call = str(getattr(failure, "operation_name", ""))
     found = None
@@ -235,6 +235,6 @@ def check_owner(site: SourcedSite) -> None:
     if owner != account:
         raise SiteProfileError(
             f"{site.near('sagemaker.role')}: sagemaker.role is one of the account {owner}, and the "
-            f"credentials of this shell are those of {account}; AWS passes no role on to another",
+            f"credentials of this shell are those of {account}; AWS refuses that role",
             f"a role of {account}, or other credentials: AWS_PROFILE names a profile",
         )

@@ -106,7 +106,7 @@ def _job(run: RunFolder, site: SourcedSite, results: Path, known: dict[Path, Cod
     digits = uuid.uuid4().hex[:12]
     request = training_job(plan, site, digits, code.digest, kept)
     if RETRY_OF in manifest.provenance and manifest.study is None and not kept:
-        text = "%s starts anew: without sagemaker.spot, its earlier job kept no checkpoints"
+        text = "%s starts at step 0: without sagemaker.spot, its earlier job kept no checkpoints"
         logging.getLogger(__name__).warning(text, run.run_id)
     where = plan.settings["command"].origin
     return _Job(run=run, mark=digits, request=request, code=code, where=where)

@@ -111,8 +111,8 @@ def _check_image(plan: LaunchPlan, site: SourcedSite, section: SageMaker) -> Non
     key = "container.image" if own else "sagemaker.image"
     raise PlanError(
         f"{own.origin if own else site.near(key)}: {key}: SageMaker pulls images from a registry, "
-        f"and {image!r} is no name there",
-        f"such a name: {_IMAGE}",
+        f"and {image!r} is not a name in one",
+        f"for example: {_IMAGE}",
     )
 
 
@@ -129,8 +129,7 @@ def _checked(plan: LaunchPlan, site: SourcedSite) -> SageMaker:
     section = section_of(site)
     if not _image(plan, section):
         raise PlanError(
-            f"{plan.settings['name'].origin}: the job names no image, and SageMaker starts nothing "
-            "without one",
+            f"{plan.settings['name'].origin}: the job names no image, and SageMaker needs one",
             f"container: {{image: {_IMAGE}}} in the job, or sagemaker.image in the profile",
         )
     _check_image(plan, site, section)
@@ -186,14 +185,14 @@ def check(site: SourcedSite) -> None:
         if not least <= section.max_pending <= most:
             raise SiteProfileError(
                 f"{site.near('sagemaker.max_pending')}: sagemaker.max_pending is "
-                f"{section.max_pending}: SageMaker takes 30m to 28d",
+                f"{section.max_pending}: SageMaker accepts 30m to 28d",
                 "max_pending: 1h",
             )
     for name in CHANNELS:
         if name in section.inputs:
             raise SiteProfileError(
                 f"{site.near(f'sagemaker.inputs.{name}')}: sagemaker.inputs: the channel {name!r} "
-                "is that of hpctrain's own files",
+                "is for hpctrain's own files",
                 "another name for the data: {train: s3://BUCKET/FOLDER}",
             )
     _check_partitions(site)

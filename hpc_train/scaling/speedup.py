@@ -212,7 +212,7 @@ _SAME_VALUE = 1e-12
 _SLOW_STEPS = 1.1
 _ONE_SESSION = Flag(
     FlagCode.ONE_SESSION,
-    "no interval; each size ran at a time of its own, and a change of the machine in between looks "
+    "no interval; each size ran at another time, and a change of the machine between them looks "
     "like scaling; run the sizes in turns, as submit does",
 )
 

@@ -310,7 +310,7 @@ def _say_of_checkpoints(old: Run, new: Manifest, say: Callable[[str], None]) -> 
     if CHECKPOINTS in dict(new.plan.env):
         return
     if kept := new.provenance.get(RESUMES_FROM):
-        say(f"{new.run_id} resumes from {kept}; hpctrain submit starts a job anew")
+        say(f"{new.run_id} resumes from {kept}; hpctrain submit starts a job from step 0")
         return
     step = old.starts[-1].step if old.starts else 0
     if not step:
@@ -318,7 +318,7 @@ def _say_of_checkpoints(old: Run, new: Manifest, say: Callable[[str], None]) -> 
     say(f"{new.run_id} begins at step 0: {old.folder.run_id} has a checkpoint of step {step}")
     if new.study is None:
         setting = shlex.quote(f"env.{CHECKPOINTS}={old.folder.path.absolute()}/checkpoints")
-        say(f"  to go on from it: hpctrain cancel {new.run_id}, then")
+        say(f"  to continue from it: hpctrain cancel {new.run_id}, then")
         say(f"  hpctrain retry {new.run_id} --set {setting}")
 
 

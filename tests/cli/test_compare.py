@@ -63,7 +63,7 @@ def test_a_report_is_a_reference_and_junit_is_written_when_the_check_fails(
     assert 'failures="1"' in (tmp_path / "checks.xml").read_text()
     (tmp_path / "cut.json").write_bytes((tmp_path / "old.json").read_bytes()[:500])
     cut = hpctrain("report", new, "--check", "--against", "cut.json")
-    assert (cut.returncode, "cut.json: a report that is cut" in cut.stderr) == (2, True)
+    assert (cut.returncode, "cut.json: a truncated or damaged report" in cut.stderr) == (2, True)
     edited = json.loads((tmp_path / "old.json").read_bytes())
     edited["runs"][0]["ranks"] = "two"
     (tmp_path / "edited.json").write_text(json.dumps(edited))

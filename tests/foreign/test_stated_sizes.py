@@ -54,7 +54,7 @@ def test_runs_with_the_same_stated_values_are_repetitions() -> None:
 def test_a_log_may_only_say_what_is_stated(records: list[Record], problem: str) -> None:
     found, _ = with_stated([foreign("a"), foreign("b")], records, a=eight(global_batch=64))
     run, other = found.runs
-    assert run.problem == (problem and f"{problem}, p.yaml:1 says otherwise")
+    assert run.problem == (problem and f"{problem}, p.yaml:1 states another number")
     assert run.state == ("UNPARSED" if problem else "COMPLETED")
     assert other.state == "COMPLETED"
 

@@ -74,7 +74,7 @@ def test_hosts_that_have_what_is_needed(ssh: Path) -> None:
     [
         (("hostname b", "lacks flock", "lacks bash 4"), "gpu2: has no flock, bash 4"),
         (("hostname b", "readonly /home/me"), "gpu2: cannot write to /home/me"),
-        (("hostname a",), "gpu2: has the host name of gpu1, a; NCCL takes them for one"),
+        (("hostname a",), "gpu2: has the host name of gpu1, a; NCCL treats both as one host"),
     ],
 )
 def test_a_host_that_cannot_be_used(ssh: Path, second: tuple[str, ...], message: str) -> None:
@@ -211,7 +211,7 @@ def test_a_host_that_ends_the_processes_of_who_logs_out(
         return
     refused = refusal(ssh, [plan(ssh)])
     assert "gpu2: logind ends runs there when the last connection by ssh ends" in refused.message
-    assert refused.hint == "ssh gpu2 loginctl enable-linger   lets them go on"
+    assert refused.hint == "ssh gpu2 loginctl enable-linger   keeps them running"
 
 
 def test_a_user_who_lingers_needs_systemd_run(ssh: Path) -> None:

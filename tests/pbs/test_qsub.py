@@ -50,7 +50,7 @@ def test_a_silent_server_holds_a_submission_for_a_bounded_time(
     assert failure.value.transient
     assert "hpctrain status home   says whether PBS has it" in failure.value.hint
     assert "hpctrain retry home   submits it if PBS never received it" in failure.value.hint
-    assert "qsub has not answered for 0 s; it is waited for up to 2 s" in caplog.text
+    assert "qsub has not answered for 0 s; waiting up to 2 s" in caplog.text
     assert "in 0 s its queue says whether it has the job" in caplog.text
     assert state(run).state is JobState.UNKNOWN
 

@@ -97,5 +97,5 @@ def test_a_job_that_fills_the_disk_is_lost_for_this_reason(tmp_path: Path) -> No
     found = run_in(tmp_path, "true", "submit job.yaml --site local --wait", "status job")
     for code, output in found.values():
         assert code in (0, 1)
-        assert "the disk was full, or the quota used up; free some space" in output
+        assert "the disk was full or the quota exceeded; free some space" in output
         assert "Traceback" not in output

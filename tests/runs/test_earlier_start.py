@@ -37,9 +37,9 @@ def test_the_end_that_the_script_recorded(code: int, words: str) -> None:
 def test_a_start_without_an_end_was_cut_off() -> None:
     assert why(run(LOST, WAITS)) == (
         "it ran on n[1-2] from 2026-11-21 03:00:00 and recorded no end: its node was lost, or its "
-        "script was killed before it could; it waits for resources"
+        "script was killed; it waits for resources"
     )
-    assert why(run(LOST, JobReport(state=JobState.PENDING))).endswith("before it could")
+    assert why(run(LOST, JobReport(state=JobState.PENDING))).endswith("script was killed")
 
 
 def test_json_has_the_earlier_start_until_the_next() -> None:

@@ -30,7 +30,7 @@ def test_the_role_of_another_account_is_refused_before_a_submission(account: Pat
     own = ExecutorOptions(site=site(account))
     assert executor.ready(account, [], own) is own
     other = ExecutorOptions(site=site(account, ("::123", "::923")))
-    with pytest.raises(SiteProfileError, match="passes no role on to another"):
+    with pytest.raises(SiteProfileError, match="AWS refuses that role"):
         executor.ready(account, [], other)
     without = ExecutorOptions(site=own.site, exclude=("algo-1",))
     with pytest.raises(SubmitError, match="AWS chooses the hosts of a job; algo-1 cannot be left"):

@@ -71,7 +71,7 @@ LOGIN = (
             "s3://my-bucket",
         ),
         (("ExpiredTokenException", "expired"), SiteProfileError, "aws.yaml:5", "aws sso login"),
-        (("ThrottlingException", "Rate exceeded"), SubmitError, "AWS refuses so many", "a minute"),
+        (("ThrottlingException", "Rate exceeded"), SubmitError, "AWS refuses calls", "a minute"),
         (("ValidationException", "odd"), PlanError, "job.yaml:2: AWS refuses it: odd", "render"),
     ],
 )

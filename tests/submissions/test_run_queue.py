@@ -80,7 +80,7 @@ def test_a_run_that_could_not_be_started_is_lost_with_the_reason(tmp_path: Path)
     assert report.state is JobState.LOST
     assert report.reason == (
         f"{run.logs}/job.out: cannot be written: Not a directory; "
-        f"mend it before hpctrain retry {tmp_path.name}"
+        f"correct it before hpctrain retry {tmp_path.name}"
     )
 
 

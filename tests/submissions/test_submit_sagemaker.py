@@ -127,7 +127,7 @@ def test_each_retry_has_the_checkpoints_of_the_first_job(account: Account) -> No
     said: list[str] = []
     (second,) = retry(first.path, [], said.append).new
     assert account.checkpoints(account.ended(second)) == kept
-    line = f"{second.run_id} resumes from {kept}; hpctrain submit starts a job anew"
+    line = f"{second.run_id} resumes from {kept}; hpctrain submit starts a job from step 0"
     assert line in said
     (third,) = retry(second.path, [], said.append, settings=("env.A=1",)).new
     assert account.checkpoints(account.ended(third)) == kept
@@ -150,7 +150,7 @@ def test_a_job_that_kept_none_starts_anew_and_says_so(
     assert "anew" not in caplog.text
     (second,) = retry(first.path, [], no_output).new
     assert account.checkpoints(second) == ""
-    assert f"{second.run_id} starts anew: without sagemaker.spot, its earlier" in caplog.text
+    assert f"{second.run_id} starts at step 0: without sagemaker.spot, its earlier" in caplog.text
 
 
 def test_a_run_of_a_study_is_measured_from_its_start(account: Account) -> None:
