@@ -249,7 +249,7 @@ def _limit(rows: Sequence[AdviceRow], question: Question) -> str:
         )
     if any(row.ranks > last for row in rows):
         return f"Worth it up to {question.counted(last)}; beyond, the time has no upper bound."
-    return f"Worth it up to {question.counted(last)}, the largest size asked for."
+    return f"Worth it up to {question.counted(last)}, the largest size considered."
 
 
 _GIB = 2.0**30

@@ -15,8 +15,10 @@ from hpc_train.cli.report import show_report
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @site_option
-@click.option("--gpus", type=int, metavar="N", help="Look at sizes up to so many GPUs (or ranks).")
-@click.option("--deadline", metavar="TIME", help="The training must end within, e.g. 24h.")
+@click.option(
+    "--gpus", type=int, metavar="N", help="Largest number of GPUs (or ranks) to consider."
+)
+@click.option("--deadline", metavar="TIME", help="Longest time of the training, e.g. 24h.")
 @click.option("--budget", metavar="HOURS", help="Most GPU-hours, e.g. 500GPUh.")
 @click.option(
     "--condition",

@@ -118,7 +118,7 @@ def announce(done: Submitted, *, as_json: bool) -> None:
     if _is_study(done):
         click.echo(_summary(done), err=True)
     path = done.new[0].path if len(done.new) == 1 and not done.kept else done.home
-    anew = "" if done.new else "; --set name=NAME submits all runs anew, as another study"
+    anew = "" if done.new else "; --set name=NAME submits all runs again, as another study"
     click.echo(f"next: hpctrain status {_typed(path, done)}{anew}", err=True)
 
 

@@ -312,7 +312,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
     ] = None
     lifecycle: Annotated[
         JobLifecycle | None,
-        Meta(description="Queue the job again when its ranks ask for it; {} takes all defaults."),
+        Meta(description="Queue the job again when its ranks request it; {} takes all defaults."),
     ] = None
     workdir: Annotated[
         str | None,

@@ -128,7 +128,7 @@ def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> Gp
     if obstacle:
         return Setting(value=None, origin=origin, why=f"left out: {obstacle}")
     name, value = _VARIABLES[vendor or ""], ",".join(map(str, order))
-    why = "a rank's own GPU is the one nearest to its cores; the job holds all of the node's"
+    why = "a rank's own GPU is the one nearest to its cores; the job has all of the node's"
     change = EnvChange(name=name, value=value, scope="ranks")
     return change, Setting(value=value, origin=origin, why=why)
 
@@ -157,9 +157,9 @@ def _cpus(word: tuple[str, str], context: Context, topology: Topology) -> Settin
     if whole is not None and each is not None:
         holds = topology.tasks_per_node * each >= whole
     if not holds:
-        why = "left out: masks name cores of a whole node, which the job does not hold"
+        why = "left out: masks name cores of a whole node, which the job does not have"
         return Setting(value=None, origin=origin, why=why)
-    return Setting(value=value, origin=origin, why="the job holds whole nodes")
+    return Setting(value=value, origin=origin, why="the job has whole nodes")
 
 
 def _obstacle(context: Context, topology: Topology, gpus: int) -> str:

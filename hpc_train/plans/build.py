@@ -355,7 +355,7 @@ def _default_time(context: Context) -> Setting | None:
     if context.job.value.resources.time is not None:
         return None
     limit, key = context.partition.default_time, context.key("default_time")
-    return from_site(context.site, key, limit, "the job asks for no time")
+    return from_site(context.site, key, limit, "the job requests no time")
 
 
 def _ended(rules: Preemption) -> str:

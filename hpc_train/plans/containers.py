@@ -232,7 +232,7 @@ def check_characters(path: str, forbidden: str, runtime: str, where: str) -> Non
     found = [character for character in forbidden if character in path]
     if found:
         raise PlanError(
-            f"{where}: {runtime} cannot carry {found[0]!r} in a path: {path!r}",
+            f"{where}: {runtime} does not accept {found[0]!r} in a path: {path!r}",
             "use another name for the folder, or a link to it",
         )
 

@@ -57,8 +57,8 @@ def gpu_warnings(topology: Topology, launcher: Launcher, gpu_request: str = "") 
     gpus, tasks = topology.gpus_per_node, topology.tasks_per_node
     if gpus and tasks > 1 and gpu_request == "gpus-per-task" and launcher.ranks_are_tasks:
         return (
-            "each rank sees only its own GPU, as device 0 (--gpus-per-task): a program that takes "
-            "device LOCAL_RANK fails; take LOCAL_RANK % torch.cuda.device_count()",
+            "each rank sees only its own GPU, as device 0 (--gpus-per-task): a program that uses "
+            "device LOCAL_RANK fails; use LOCAL_RANK % torch.cuda.device_count()",
         )
     if not gpus or gpus == tasks:
         return ()
@@ -101,7 +101,7 @@ def _gpus(context: Context) -> Setting:
     if (site.gpu_request == "none" or context.batch.whole_nodes) and here:
         origin = context.origin("gpus_per_node")
         return Setting(value=here, origin=origin, why="they come with the nodes")
-    return default(0, "none asked for")
+    return default(0, "none requested")
 
 
 def _cpus(context: Context, tasks: int, gpus: int) -> Setting:

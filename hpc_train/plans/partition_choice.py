@@ -95,7 +95,7 @@ def _first_fitting(context: Context) -> int:
     ]
     without_gpus = any("GPUs of all nodes = 0" in reason for reason in reasons)
     raise PlanError(
-        f"{asked_at(context.job, 'resources')}no partition of {context.site.value.name} takes "
+        f"{asked_at(context.job, 'resources')}no partition of {context.site.value.name} accepts "
         "this job: " + "; ".join(reasons),
         "set resources.gpus_per_node (--gpus-per-node N), or request less"
         if without_gpus

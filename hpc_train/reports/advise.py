@@ -346,7 +346,7 @@ def _notes(
 ) -> Iterator[str]:
     """Yield what was measured elsewhere or left out, and sizes whose mean says little."""
     if elsewhere:
-        yield f"{word} was measured on {', '.join(elsewhere)}, not on {site}: its times hold there."
+        yield f"{word} was measured on {', '.join(elsewhere)}, not on {site}."
     if others:
         count, first = f"{len(others)} run{'s' * (len(others) > 1)} of {word}", min(others)
         yield f"Not used, as the command was another: {count}, such as --measured {first}."

@@ -463,7 +463,7 @@ def is_untouched(run: Run) -> bool:
 def _first_failure(failure: Failure) -> str:
     rank = "a rank" if failure.rank is None else f"rank {failure.rank}"
     lost = ", after it lost another rank" if failure.lost_peer else ""
-    asked = ", which asks for another start" if failure.exit_code == RESUBMIT else ""
+    asked = ", which requests another start" if failure.exit_code == RESUBMIT else ""
     return f"{rank} on {failure.host}: exit code {failure.exit_code}{asked}{lost}"
 
 

@@ -200,7 +200,7 @@ LOCAL = BatchSystem(
         "arrays": "the runs start one after the other",
         "dependency": ONE_BY_ONE,
         "hold": CANCELLED,
-        "placement: nested": "each run starts by itself",
+        "placement: nested": "each run starts separately",
         "elastic": "elastic.max_restarts starts the ranks of this machine again",
         "--exclude-failed-nodes": "there is one node",
     },

@@ -342,8 +342,7 @@ def _rendezvous(site: SourcedSite) -> Mistakes:
     if batch.host_list and (host != "first-host" or meeting.suffix):
         yield Mistake(
             key,
-            f"{key}: the ranks of a list of hosts meet at the address of its first host, "
-            f"not by {host}",
+            f"{key}: the ranks of a list of hosts use the address of its first host, not {host}",
             "state the address of each host: hosts: [{name: gpu1, address: 10.0.0.11}]",
         )
     last = meeting.port + meeting.ports - 1

@@ -43,7 +43,7 @@ def in_our_words(line: Sequence[str], known: Sequence[str]) -> list[str] | None:
         words = ["python", *words[at:]] if words[at : at + 1] == ["-m"] else words[at:]
     elif words and words[0] in ("sbatch", "qsub"):
         raise SpecError(
-            f"{typed}: {words[0]} takes a job script, and hpctrain writes its own",
+            f"{typed}: {words[0]} submits a job script, and hpctrain writes its own",
             "name the program that it starts: hpctrain submit train.py; "
             f"hpctrain lint {next((w for w in words[1:] if Path(w).suffix), 'JOB.sh')} checks one",
         )
@@ -72,7 +72,7 @@ def _ends_with_its_own(arguments: list[str], known: Sequence[str], typed: str) -
     if both:
         raise SpecError(
             f"{typed}: {both} may be of hpctrain or of the program",
-            "options of hpctrain stand before the program, those of the program after --",
+            "options of hpctrain come before the program, those of the program after --",
         )
     return True
 

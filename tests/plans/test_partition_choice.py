@@ -44,7 +44,7 @@ def test_a_job_that_fits_nowhere_hears_why_of_each(job: Jobs, slurm: Sites) -> N
     with pytest.raises(PlanError) as failure:
         make_plan(job({"nodes": 7, "gpus_per_node": 4}), site)
     assert failure.value.message == (
-        "job.yaml:1: no partition of big takes this job: "
+        "job.yaml:1: no partition of big accepts this job: "
         "small: GPUs of all nodes = 28, but small has at most 2 (big.yaml); "
         "medium: GPUs of all nodes = 28, but medium has at most 24 (big.yaml); "
         "long: nodes = 7, but long has at most 1 (big.yaml)"

@@ -71,7 +71,7 @@ def test_a_rank_that_saved_asks_for_another_start() -> None:
     """A link of a chain of jobs: nothing queues it again."""
     failure = Failure(rank=0, host="h", exit_code=75)
     assert judged(SUBMITTED, msgspec.structs.replace(BAD, failure=failure), None).problem == (
-        "rank 0 on h: exit code 75, which asks for another start"
+        "rank 0 on h: exit code 75, which requests another start"
     )
 
 

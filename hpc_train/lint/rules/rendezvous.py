@@ -330,7 +330,7 @@ def no_machine_rank(subject: Subject) -> Iterator[RuleHit]:
         if "config-file" in launch.flags:
             several = launch.outer == "srun" and (nodes_of(launch, script) or 1) > 1
             if several and "machine-rank" not in launch.flags:
-                message = "no --machine_rank: every node takes that of the configuration file"
+                message = "no --machine_rank: every node uses that of the configuration file"
                 yield RuleHit(launch.starter_line, message, severity="warning")
             continue
         if machines is None or machines < 2:

@@ -110,7 +110,7 @@ def waiting_step(subject: Subject) -> Iterator[RuleHit]:
             continue
         if not any(first.line <= line <= second.line for line in waits):
             what = "cores and GPUs" if gpus else "cores"
-            message = f"this step waits for that of line {first.line}, which holds the {what}"
+            message = f"this step waits for that of line {first.line}, which uses the {what}"
             yield RuleHit(second.line, message)
 
 
@@ -183,11 +183,11 @@ def command_in_one_word(subject: Subject) -> Iterator[RuleHit]:
             continue
         word = launch.words[0]
         if launch.option("multi-prog") and word.text in _WITH_ARGUMENTS:
-            message = f"srun --multi-prog takes {word.text} for a file with the ranks' programs"
+            message = f"srun --multi-prog reads {word.text} as a file with the ranks' programs"
             advice = f"leave --multi-prog out, or name a file with lines like: 0-3 {word.text} FILE"
             yield RuleHit(word.line, message, advice=advice)
         elif _is_command(word):
-            yield RuleHit(word.line, f"srun takes {word.text!r} for the name of a program")
+            yield RuleHit(word.line, f"srun reads {word.text!r} as the name of a program")
 
 
 def _options(subject: Subject) -> Iterator[Option]:
