@@ -111,7 +111,7 @@ def test_an_account_needs_the_suffix_of_its_partition(hpctrain: Hpctrain, site: 
     site.write_text(PROFILE.replace("select: {", "select: {account_suffix: _g, "))
     twin = up(hpctrain, site, "  accounts: any account is accepted")
     assert "to start at" in asked(twin, "-N1", "--account=AB12_g")
-    assert "account = AB12, but small wants _g at its end" in asked(twin, "-N1", "--account=AB12")
+    assert "account = AB12, but small needs _g at its end" in asked(twin, "-N1", "--account=AB12")
 
 
 def test_any_user_of_the_machine(hpctrain: Hpctrain, site: Path) -> None:

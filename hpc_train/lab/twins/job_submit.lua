@@ -157,7 +157,7 @@ end
 
 local function below(what, wanted, limit, who)
   if wanted and limit and wanted < limit then
-    return string.format("%s = %d, but %s wants at least %d", what, wanted, who, limit)
+    return string.format("%s = %d, but %s needs at least %d", what, wanted, who, limit)
   end
 end
 
@@ -229,7 +229,7 @@ local function misfit(job, entry)
     return string.format("qos %s is not for %s", qos.name, entry.name)
   end
   if entry.suffix and job.account and string.sub(job.account, -#entry.suffix) ~= entry.suffix then
-    return string.format("account = %s, but %s wants %s at its end", job.account, who, entry.suffix)
+    return string.format("account = %s, but %s needs %s at its end", job.account, who, entry.suffix)
   end
   return beyond(job, entry, who)
     or above("nodes", job.nodes, entry.nodes, who)
