@@ -34,7 +34,8 @@ def classify(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
         except UnknownNameError as unknown:
             paths = _files(word)
             if not paths:
-                raise no_such_file(str(_with_sheet(word)[0])) or unknown from None
+                file, sheet = _with_sheet(word)
+                raise no_such_file(str(file) if sheet else word) or unknown from None
             if Path(word).suffix == ".py":
                 raise LogParseError(
                     f"{word}: a program, not a log", f"hpctrain submit {word}, then name its run"

@@ -13,7 +13,7 @@ import pytest
 from hpc_train.base.errors import RenderError
 from hpc_train.plans.plan import FirstOf, LaunchPlan
 from hpc_train.scripts import render, template_loader
-from hpc_train.scripts.render import comment, render_script, required, sh, token
+from hpc_train.scripts.render import comment, quoted_directive, render_script, required, sh, token
 from tests.cases import cases
 
 Plans = Callable[..., LaunchPlan]
@@ -164,6 +164,11 @@ def test_of_several_variables_the_first_that_is_set_counts(
         assert (done.returncode, "the launcher did not set it" in done.stderr) == (127, True)
     else:
         assert (done.returncode, done.stdout) == (0, value)
+
+
+def test_a_directive_with_blanks_keeps_its_backslashes_and_quotes() -> None:
+    assert quoted_directive("gpu:4") == "gpu:4"
+    assert quoted_directive('a\\b "c"') == '"a\\\\b \\"c\\""'
 
 
 def test_a_value_that_begins_with_an_equals_sign_is_no_comparison() -> None:
