@@ -1,7 +1,5 @@
 """The keys of a job as keywords of `submit`, for type checkers and editors."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a notebook shows a value: the lines of a terminal, or an image; a cell that is updated."""
 
-from __future__ import annotations
-
 import base64
 import html
 import sys

@@ -1,7 +1,5 @@
 """The daemons and the network of the lab's Slurm, and its accounting."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -1,7 +1,5 @@
 """The lab: requirements met, started, shown and removed."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import shutil

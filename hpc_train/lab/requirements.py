@@ -1,7 +1,5 @@
 """Requirements of a lab or twin, checked before anything is created."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 from collections.abc import Mapping

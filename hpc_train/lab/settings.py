@@ -1,7 +1,5 @@
 """Settings of a lab, and the names and addresses derived from them."""
 
-from __future__ import annotations
-
 import re
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The configuration files of a lab, as text."""
 
-from __future__ import annotations
-
 from hpc_train.lab.settings import (
     CONTROLLER,
     CONTROLLER_PART,

@@ -1,7 +1,5 @@
 """The state file of a running lab, and what `lab status` shows of it."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Profiles: what they state, with origin and source, and their check without a scheduler."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Iterator
 from pathlib import Path

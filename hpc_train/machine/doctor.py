@@ -1,7 +1,5 @@
 """This machine and its Slurm -> inventory and problems."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from typing import TypeVar

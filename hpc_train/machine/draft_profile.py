@@ -1,7 +1,5 @@
 """A live Slurm with the hardware of its nodes, or a live PBS -> the text of a profile."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

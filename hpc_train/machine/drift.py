@@ -1,7 +1,5 @@
 """Comparison of a profile with the live Slurm or PBS."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 

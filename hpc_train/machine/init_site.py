@@ -1,7 +1,5 @@
 """A live cluster, or machines that ssh reaches -> a draft of a site profile that renders a job."""
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import os

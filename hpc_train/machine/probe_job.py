@@ -1,7 +1,5 @@
 """The probe script as a short job on a node of each kind -> Hardware."""
 
-from __future__ import annotations
-
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 The script is one argument of bash, so that it also runs in a job without hpctrain.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

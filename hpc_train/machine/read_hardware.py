@@ -1,7 +1,5 @@
 """The output of the probe script -> Hardware."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict

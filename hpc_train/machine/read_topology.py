@@ -1,7 +1,5 @@
 """The sections of the probe script on processor, GPUs and NUMA nodes -> NodeTopology."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence

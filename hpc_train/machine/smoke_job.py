@@ -1,7 +1,5 @@
 """The smoke job of a site, two nodes for one minute: job file, result, storage of the result."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

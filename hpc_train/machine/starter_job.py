@@ -1,7 +1,5 @@
 """A job file for a site that renders as it stands; a comment marks each value of the user."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

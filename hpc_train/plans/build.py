@@ -33,11 +33,7 @@ from hpc_train.plans.directives import (
     extra_settings,
     resolve_directives,
 )
-from hpc_train.plans.environment import (
-    JobEnvironment,
-    resolve_environment,
-    resolve_secrets,
-)
+from hpc_train.plans.environment import JobEnvironment, resolve_environment, resolve_secrets
 from hpc_train.plans.launchers.base import RANK_WRAPPER, each_node, texts
 from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network import follows_from_gpus, network_of

@@ -5,8 +5,6 @@ event emitter; only the trainer uses torch.
 Not here: anything that runs on the login node.
 """
 
-from __future__ import annotations
-
 
 class WorkloadError(Exception):
     """An option, the environment or the data is invalid; the message is one line."""

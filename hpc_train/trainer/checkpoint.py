@@ -8,8 +8,6 @@ The names in a checkpoint do not depend on the strategy. A rank stores the layer
 optimiser state that it has; the rank that reads a part finds it in the files of any ranks.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle

@@ -7,8 +7,6 @@ the loss. A model alone may have the attribute `dummy_inputs` (transformers) or
 `hint` if the model cannot be counted.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -3,8 +3,6 @@
 Uses only the standard library, so that this file also works without hpctrain.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """The optimizer of a training, and the precision it computes in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """This process among the ranks: rank, device, backend, versions; and sums over all ranks."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@
 `smoke`, with the network interface whose kernel counter grew most during the all-reduce.
 """
 
-from __future__ import annotations
-
 import socket
 import sys
 import time

@@ -3,8 +3,6 @@
 Only the standard library: the parent needs no torch.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

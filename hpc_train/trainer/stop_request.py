@@ -7,8 +7,6 @@ once. A thread looks whether one has, because Python's handlers wait until the m
 from a collective, which may never be.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import suppress

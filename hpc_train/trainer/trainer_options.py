@@ -1,7 +1,5 @@
 """Options of the reference trainer."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

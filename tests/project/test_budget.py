@@ -14,15 +14,15 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 299,
-    "lines of modules": 69_694,
+    "modules": 296,
+    "lines of modules": 69_244,
     "modules with a single importer": 52,
     "per cent of lines that are imports": 6.5,
-    "imports inside functions": 255,
-    "value classes": 407,
-    "lines of tests": 59_329,
-    "test files": 425,
-    "words of docs": 40_284,
+    "imports inside functions": 235,
+    "value classes": 404,
+    "lines of tests": 57_621,
+    "test files": 417,
+    "words of docs": 40_092,
     "lines of templates": 993,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}

@@ -1,7 +1,5 @@
 """A profile's partitions -> the partitions and nodes in Slurm of its twin."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import re

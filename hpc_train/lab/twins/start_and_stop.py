@@ -1,7 +1,5 @@
 """Starts and stops the twin of a site, whose record is a file in /run."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

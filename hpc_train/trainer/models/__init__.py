@@ -4,8 +4,6 @@ Here: networks, their creation by name, and their division into stages.
 Not here: how they are distributed; a model knows nothing of ranks.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from itertools import pairwise
 

@@ -4,8 +4,6 @@ Dropout would draw other masks on each rank, and an output matrix that is also t
 not be on another rank than it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

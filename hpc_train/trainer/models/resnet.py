@@ -4,8 +4,6 @@ Batch normalisation has the statistics of one rank's micro-batch: unlike the oth
 result depends on how many ranks share a global batch.
 """
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 from torch.nn import functional
 

@@ -5,8 +5,6 @@ Not here: data, events, and which ranks, models and batches a strategy accepts
 (`hpc_train.jobs.strategies`).
 """
 
-from __future__ import annotations
-
 from hpc_train.trainer.strategies.base import Make, ParallelModel, Setup
 from hpc_train.trainer.strategies.whole_model import STRATEGIES
 

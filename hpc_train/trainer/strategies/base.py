@@ -1,7 +1,5 @@
 """The protocol of a strategy, and the step that most strategies share."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

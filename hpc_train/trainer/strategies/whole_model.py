@@ -25,8 +25,6 @@ fsdp+tensor: tensor inside groups of neighbouring ranks, fsdp between the groups
 needs the fastest links, so that its group should be inside a node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
