@@ -89,7 +89,6 @@ class HostsError(SubmitError):
     """Machines that ssh reaches cannot be used for a job; nothing was started on any."""
 
     exit_code = 2
-    page = "hosts"
 
 
 class WaitTimeoutError(HpcTrainError, TimeoutError):

@@ -6,8 +6,8 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -16,9 +16,12 @@ from typing import BinaryIO, cast
 _NAME = 180
 
 
-@contextmanager
-def new_file(path: Path, *, flush: bool = True, replace: bool = True) -> Iterator[BinaryIO]:
+def write_atomic(
+    path: Path, content: bytes | Iterable[bytes], *, flush: bool = True, replace: bool = True
+) -> None:
     """Write a temporary file, then rename it; with `flush`, after its bytes are on the disk.
+
+    The content may be given in parts.
 
     Raises:
         FileExistsError: the target exists, and `replace` is false.
@@ -28,7 +31,7 @@ def new_file(path: Path, *, flush: bool = True, replace: bool = True) -> Iterato
     fresh = path.with_name(f".{beginning}.{os.getpid()}-{os.urandom(4).hex()}")
     try:
         with fresh.open("xb") as stream:
-            yield stream
+            stream.writelines((content,) if isinstance(content, bytes) else content)
             stream.flush()
             if flush:
                 os.fsync(stream.fileno())
@@ -38,18 +41,6 @@ def new_file(path: Path, *, flush: bool = True, replace: bool = True) -> Iterato
             os.link(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)
-
-
-def write_atomic(
-    path: Path, content: bytes | Iterable[bytes], *, flush: bool = True, replace: bool = True
-) -> None:
-    """Write a whole file; content may be given in parts.
-
-    Raises:
-        OSError: as for `new_file`.
-    """
-    with new_file(path, flush=flush, replace=replace) as stream:
-        stream.writelines((content,) if isinstance(content, bytes) else content)
 
 
 # Limit for files that are read completely; files that grow with a study are read in parts.

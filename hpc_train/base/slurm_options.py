@@ -81,15 +81,7 @@ _NEVER = frozenset(
 )
 
 
-class _Aliases(Value, frozen=True, kw_only=True):
-    both: dict[str, str]
-    srun: dict[str, str]
-
-
-class _Letters(Value, frozen=True, kw_only=True):
-    both: dict[str, str]
-    sbatch: dict[str, str]
-    srun: dict[str, str]
+_Program = Literal["both", "sbatch", "srun"]
 
 
 class _File(Value, frozen=True, kw_only=True):
@@ -101,8 +93,8 @@ class _File(Value, frozen=True, kw_only=True):
     srun: str
     pyxis: str
     plugins: dict[str, tuple[str, ...]]
-    aliases: _Aliases
-    letters: _Letters
+    aliases: dict[_Program, dict[str, str]]
+    letters: dict[_Program, dict[str, str]]
     variables: dict[str, str]
 
 
@@ -125,24 +117,21 @@ def _file() -> _File:
 @cache
 def sbatch_grammar() -> Grammar:
     """Return the options of sbatch."""
-    file = _file()
-    names = f"{file.both} {file.sbatch} {file.pyxis}".split()
-    return Grammar(
-        long=_table(names),
-        aliases=file.aliases.both,
-        short={**file.letters.both, **file.letters.sbatch},
-    )
+    return _grammar("sbatch", _file().sbatch)
 
 
 @cache
 def srun_grammar() -> Grammar:
     """Return the options of srun."""
+    return _grammar("srun", _file().srun)
+
+
+def _grammar(program: _Program, own: str) -> Grammar:
     file = _file()
-    names = f"{file.both} {file.srun} {file.pyxis}".split()
     return Grammar(
-        long=_table(names),
-        aliases={**file.aliases.both, **file.aliases.srun},
-        short={**file.letters.both, **file.letters.srun},
+        long=_table(f"{file.both} {own} {file.pyxis}".split()),
+        aliases=file.aliases["both"] | file.aliases.get(program, {}),
+        short=file.letters["both"] | file.letters[program],
     )
 
 

@@ -192,11 +192,6 @@ def _is_bounds(text: str) -> bool:
     return all(_BOUND.fullmatch(part.strip()) for part in text.split(","))
 
 
-def at_least(release: str | None, lowest: str) -> bool:
-    """Say whether a release is known, and `lowest` or later."""
-    return release is not None and within(parts(release), f">={lowest}")
-
-
 T = TypeVar("T")
 _UNITS = (Duration, Memory, Version, VersionBounds, NodeBounds)
 
@@ -219,9 +214,9 @@ class Sourced(Value, Generic[T], frozen=True, kw_only=True):
     value: T
     origins: Mapping[str, str]
 
-    def origin(self, key: str, default: str = "default") -> str:
+    def origin(self, key: str) -> str:
         """Return the origin of `key`, or `default` if it was not set."""
-        return self.origins.get(key, default)
+        return self.origins.get(key, "default")
 
     def near(self, key: str) -> str:
         """Return the origin of `key` or of its nearest parent: the place to correct."""

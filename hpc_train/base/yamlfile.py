@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,7 @@ class Document:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = key_node.value
-            if not isinstance(key, str) or not isinstance(key, Hashable):
+            if not isinstance(key, str):
                 raise self._fail(key_node, "a key must be a word")
             self._check_letters(key_node, key)
             if key in result:

@@ -15,7 +15,7 @@ own pbsdsh is not used: it ends with 0 although one of its processes failed.
 from __future__ import annotations
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.values import at_least
+from hpc_train.base.values import older
 from hpc_train.base.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.launchers.base import Launcher, texts, wrapped
@@ -105,7 +105,7 @@ def _places(request: LaunchRequest) -> tuple[Token, ...]:
     topology, word = request.topology, request.binding.mpirun
     if word in ("socket", "package"):
         # A socket is a package in Open MPI 5.
-        word = "package" if at_least(request.openmpi, "5") else "socket"
+        word = "package" if request.openmpi and not older(request.openmpi, "5") else "socket"
     ranks, cores = f"ppr:{topology.tasks_per_node}:node", topology.cpus_per_task
     mapped: Token = Text(text=f"{ranks}:PE={cores}" if word == "core" else ranks)
     if word == "core" and cores is None:
