@@ -228,37 +228,24 @@ class ShownProfile(NamedTuple):
 
 
 def show_profile(name: str, *, defaults: bool = False) -> ShownProfile:
-    """Return the values of a profile; with `defaults`, including defaults.
+    """Return the values in the order of the schema, lists by names; defaults only if asked for.
 
     Raises:
         HpcTrainError: there is no such profile, or it is invalid.
     """
     site = load_site(name)
-    return ShownProfile(show_site(site, defaults=defaults), site.value.sources, unknown_keys(site))
-
-
-def show_site(site: SourcedSite, *, defaults: bool = False) -> tuple[ProfileValue, ...]:
-    """Return the values in the order of the schema, lists by names, without defaults.
-
-    With `defaults`, including defaults.
-    """
-    plain = msgspec.to_builtins(site.value, enc_hook=encode_unit)
+    profile = site.value
+    plain = msgspec.to_builtins(profile, enc_hook=encode_unit)
     rows = []
-    for key, name, value in _leaves(plain, "", ""):
+    for key, label, value in _leaves(plain, "", ""):
         stated, empty = key in site.origins, value in (None, [], (), {}, "")
         if not key.startswith("sources.") and (stated or (defaults and not empty)):
             origin, source = site.origin(key), source_of(site, key) if stated else None
-            number = site.value.sources.index(source) + 1 if source else 0
+            number = profile.sources.index(source) + 1 if source else 0
             layer = layer_at(origin)
             rows.append(
-                ProfileValue(key=name, value=value, origin=origin, layer=layer, source=number)
+                ProfileValue(key=label, value=value, origin=origin, layer=layer, source=number)
             )
-    return tuple(rows)
-
-
-def unknown_keys(site: SourcedSite) -> tuple[str, ...]:
-    """Return the useful facts that the profile does not state."""
-    profile = site.value
     missing = [key for key in _WANTED if getattr(profile, key) in (None, (), {})]
     for partition in profile.partitions:
         missing += [
@@ -266,7 +253,7 @@ def unknown_keys(site: SourcedSite) -> tuple[str, ...]:
             for key in _WANTED_OF_PARTITION
             if getattr(partition, key) is None
         ]
-    return tuple(missing)
+    return ShownProfile(tuple(rows), profile.sources, tuple(missing))
 
 
 def _leaves(value: Any, key: str, name: str) -> Iterator[tuple[str, str, Any]]:

@@ -12,7 +12,7 @@ from hpc_train.base.data_folders import schema_comment
 from hpc_train.base.registry import BUILT_IN
 from hpc_train.base.values import Duration
 from hpc_train.machine.hardware import Guess, Hardware, Software, gpu_order, guess
-from hpc_train.machine.probe_job import NodeKind, NodeShape, kinds_of, shape
+from hpc_train.machine.probe_job import NodeKind, NodeShape, kinds, shape
 from hpc_train.pbs.live_pbs import (
     LivePbs,
     PbsNode,
@@ -289,7 +289,7 @@ def partition_lines(
     rows: list[str] = []
     for partition in cluster.partitions:
         lines = [line("name", partition.name), *_limits(cluster, partition)]
-        if found := kinds_of(cluster, partition):
+        if found := kinds(cluster, partition.name):
             node = found[0].nodes[0]
             machine = hardware.get(shape(node))
             lines += (*_nodes(found), *_gpus(node, machine), *_nics(machine, network))

@@ -135,9 +135,7 @@ def _ask_slurm(options: InitOptions) -> _Asked:
     unread = [*cluster.unread, *probed.unread]
     unread += (one for machine in probed.hardware.values() for one in machine.unread)
 
-    def draft(name: str, date: str) -> str:
-        return draft_slurm(name, date, cluster, probed.hardware, programs)
-
+    draft = partial(draft_slurm, cluster=cluster, hardware=probed.hardware, programs=programs)
     return _Asked(cluster.name, draft, f"Slurm's answers on {cluster.name}", unread)
 
 

@@ -11,7 +11,7 @@ from hpc_train.base.values import Memory, Value
 from hpc_train.machine.hardware import Hardware
 from hpc_train.machine.probe_script import MARK, probe_script
 from hpc_train.machine.read_hardware import read_hardware
-from hpc_train.slurm.live_cluster import Cluster, LiveNode, LivePartition
+from hpc_train.slurm.live_cluster import Cluster, LiveNode
 
 NodeShape = tuple[str, int, int, Memory | None, tuple[Gres, ...]]
 
@@ -29,27 +29,20 @@ class NodeKind(Value, frozen=True, kw_only=True):
         return next((n for n in self.nodes if n.state.startswith("IDLE")), self.nodes[0])
 
 
-def kinds_of(cluster: Cluster, partition: LivePartition) -> tuple[NodeKind, ...]:
-    """Return the kinds of a partition's nodes, the most common first."""
-    groups: dict[NodeShape, list[LiveNode]] = defaultdict(list)
-    for node in cluster.nodes:
-        if partition.name in node.partitions:
-            groups[shape(node)].append(node)
-    found = sorted(groups.values(), key=len, reverse=True)
-    return tuple(
-        NodeKind(partition=partition.name, nodes=tuple(nodes), mixed=len(found) > 1)
-        for nodes in found
-    )
-
-
 def kinds(cluster: Cluster, partition: str | None = None) -> tuple[NodeKind, ...]:
-    """Return the different kinds of one partition, or of all, the default partition first."""
-    queues = sorted(cluster.partitions, key=lambda one: not one.default)
+    """Return the different kinds of one partition, or of all, the default partition first.
+
+    The most common of a partition come first.
+    """
     seen: dict[NodeShape, NodeKind] = {}
-    for queue in queues:
-        if partition in (None, queue.name):
-            for kind in kinds_of(cluster, queue):
-                seen.setdefault(shape(kind.nodes[0]), kind)
+    for queue in sorted(cluster.partitions, key=lambda one: not one.default):
+        groups: dict[NodeShape, list[LiveNode]] = defaultdict(list)
+        for node in cluster.nodes:
+            if queue.name in node.partitions and partition in (None, queue.name):
+                groups[shape(node)].append(node)
+        for nodes in sorted(groups.values(), key=len, reverse=True):
+            kind = NodeKind(partition=queue.name, nodes=tuple(nodes), mixed=len(groups) > 1)
+            seen.setdefault(shape(nodes[0]), kind)
     return tuple(seen.values())
 
 

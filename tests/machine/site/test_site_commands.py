@@ -13,8 +13,7 @@ from hpc_train.machine.check_site import (
     ProfileSummary,
     check_site,
     list_sites,
-    show_site,
-    unknown_keys,
+    show_profile,
 )
 from hpc_train.sites.detection import Host, detect_site, this_host
 from hpc_train.sites.load import load_site
@@ -69,14 +68,14 @@ def test_a_value_rests_on_the_nearest_source(mine: Path) -> None:
 
 
 def test_show_leaves_defaults_out_unless_asked(mine: Path) -> None:
-    site = load_site("mine")
-    shown = {row.key: row for row in show_site(site)}
+    found = show_profile("mine")
+    shown = {row.key: row for row in found.values}
     assert shown["partitions.gpu.gpu_type"].value == "a100"
     assert shown["partitions.gpu.gpu_type"].source == 2
     assert "rendezvous.port" not in shown
-    everything = {row.key: row for row in show_site(site, defaults=True)}
+    everything = {row.key: row for row in show_profile("mine", defaults=True).values}
     assert everything["rendezvous.port"].layer == "default"
-    assert unknown_keys(site)[-3:] == (
+    assert found.unknown[-3:] == (
         "partitions.cpu.max_nodes",
         "partitions.cpu.gpus_per_node",
         "partitions.gpu.max_time",
