@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from hpc_train.base.errors import SpecError
+from hpc_train.base.errors import SpecError, nearest
 from hpc_train.base.values import Sourced, Value
 from hpc_train.jobs import strategies
 from hpc_train.jobs.job import JobSpec, SourcedJob
@@ -170,9 +169,8 @@ def parse_condition(text: str) -> tuple[str, str]:
     """
     key, equals, value = text.partition("=")
     if key not in CONDITIONS:
-        near = difflib.get_close_matches(key, CONDITIONS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(CONDITIONS)}"
-        raise SpecError(f"--condition {text}: no condition {key!r}", hint)
+        said = f"--condition {text}: no condition {key!r}{nearest(key, CONDITIONS)}"
+        raise SpecError(said, f"allowed: {', '.join(CONDITIONS)}")
     if not equals or not value:
         raise SpecError(f"--condition {text}: a value is missing", f"--condition {key}=…")
     return key, value
@@ -250,9 +248,9 @@ def _word(key: str, value: str) -> str:
     word = dtype_of(value) if key == "precision" else value
     if word in _WORDS[key]:
         return word
-    near = difflib.get_close_matches(word, _WORDS[key], n=1)
-    hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(_WORDS[key])}"
-    raise SpecError(f"{key} {value!r} is not known to advise", hint)
+    near = nearest(word, _WORDS[key])
+    allowed = f"allowed: {', '.join(_WORDS[key])}"
+    raise SpecError(f"{key} {value!r} is not known to advise{near}", allowed)
 
 
 def _number(key: str, value: Any) -> int | float:

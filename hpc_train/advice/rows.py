@@ -95,7 +95,7 @@ def _assumed(row: AdviceRow, question: Question) -> tuple[tuple[str, ...], tuple
 
 def _sent(request: TrainingRequest, question: Question) -> float | None:
     program, batch = question.program, question.samples(request.data_size)
-    if program.parameters is None or request.strategy not in DATA_PARALLEL:
+    if program.parameters is None:
         return None
     backend = "nccl" if question.machine.gpus_per_node else "gloo"
     return sent_bytes(request, training_size(program, batch or 1, backend))

@@ -91,14 +91,6 @@ class SizeRate(NamedTuple):
     rate: float
 
 
-class RateForecast(NamedTuple):
-    """The rate [samples/s] of a larger size, and its band."""
-
-    rate: float
-    low: float
-    high: float
-
-
 Curve = Sequence[SizeRate]
 
 
@@ -108,21 +100,17 @@ def step_forecast(row: AdviceRow, question: Question) -> tuple[float, Range] | N
     None: it is refused.
     """
     curve = measured_curve(row, question)
-    if not curve or not row.batch or row.ranks <= curve[-1].ranks:
+    if not curve or not row.batch or row.ranks <= curve[-1].ranks or refusal(curve, row.ranks):
         return None
-    if refusal(curve, row.ranks) is not None:
-        return None
-    found = forecast_rate(curve, row.ranks)
-    return row.batch / found.rate, Range(low=row.batch / found.high, high=row.batch / found.low)
+    rate, low, high = forecast_rate(curve, row.ranks)
+    return row.batch / rate, Range(low=row.batch / high, high=row.batch / low)
 
 
 def forecast_refusals(rows: Sequence[AdviceRow], question: Question) -> Iterator[str]:
     for row in rows:
         curve = measured_curve(row, question)
-        measured = any(one.ranks > 1 for one in curve) and len(curve) > 1
-        if measured and row.ranks > curve[-1].ranks:
-            reason = refusal(curve, row.ranks)
-            if reason is not None:
+        if len(curve) > 1 and row.ranks > curve[-1].ranks:
+            if reason := refusal(curve, row.ranks):
                 yield f"{row.strategy}: {reason}"
 
 
@@ -142,13 +130,16 @@ def refusal(curve: Curve, ranks: int) -> str | None:
     return None
 
 
-def forecast_rate(curve: Curve, ranks: int) -> RateForecast:
-    """Return the rate of more ranks than the largest of at least two measured sizes."""
+def forecast_rate(curve: Curve, ranks: int) -> tuple[float, float, float]:
+    """Return the rate [samples/s] of more ranks than the largest measured size, and its band.
+
+    The curve has at least two sizes.
+    """
     rate = _last_slope(curve, ranks)
     shorter = [[*curve[:n], *curve[n + 1 :]] for n in range(len(curve)) if len(curve) > 2]
     rates = [rate, *(_last_slope(one, ranks) for one in shorter)]
     doubt = PER_DOUBLING * math.log2(ranks / curve[-1].ranks)
-    return RateForecast(rate, low=min(rates) * (1 - doubt), high=max(rates) * (1 + doubt))
+    return rate, min(rates) * (1 - doubt), max(rates) * (1 + doubt)
 
 
 def _last_slope(curve: Curve, ranks: int) -> float:

@@ -25,7 +25,7 @@ from hpc_train.advice.advice import (
 )
 from hpc_train.advice.machine import MachineSize
 from hpc_train.advice.program import ProgramSize
-from hpc_train.advice.rank_memory import rank_memory
+from hpc_train.advice.rank_memory import GIB, rank_memory
 from hpc_train.advice.rows import CHECKPOINTED, fits, make_rows
 from hpc_train.advice.step_time import forecast_refusals, model_flops_utilisation
 
@@ -44,7 +44,8 @@ def advise(question: Question) -> Advice:
     """Return the advice on a program, a machine and sizes."""
     question, taken = _plausible(question)
     rows, refused = make_rows(question)
-    judged = tuple(_judged(row, rows, question) for row in rows)
+    verdicts = ((row, *_verdict(row, rows, question)) for row in rows)
+    judged = tuple(replace(row, verdict=word, reason=why) for row, word, why in verdicts)
     fitting = [row for row in judged if row.verdict == FITS]
     best = min(fitting, key=lambda row: (row.ranks, _preference(row)), default=None)
     if best is not None:
@@ -78,11 +79,6 @@ def _plausible(question: Question) -> tuple[Question, list[str]]:
             one = replace(one, strategy="fsdp")
         measured.append(one)
     return replace(question, measured=tuple(measured)), taken
-
-
-def _judged(row: AdviceRow, rows: Sequence[AdviceRow], question: Question) -> AdviceRow:
-    verdict, reason = _verdict(row, rows, question)
-    return replace(row, verdict=verdict, reason=reason)
 
 
 def _verdict(row: AdviceRow, rows: Sequence[AdviceRow], question: Question) -> tuple[str, str]:
@@ -202,15 +198,9 @@ def _utilisation(question: Question) -> Iterator[str]:
     of = "peak of TF32 (MFU), which torch uses for matrices only if asked" if tf32 else "peak (MFU)"
     yield f"The measured step reaches {100 * used:.0f} % of the {of}."
     if used < LOW_MFU and waits < WAITS:
-        yield f"Make one GPU faster first: {', '.join(_first_steps(question))}."
-
-
-def _first_steps(question: Question) -> Iterator[str]:
-    """Yield what usually makes a single GPU faster, of what the program does not do yet."""
-    if question.program.precision == "fp32":
-        yield "bf16 instead of fp32, or TF32: torch.set_float32_matmul_precision('high')"
-    yield "torch.compile"
-    yield "larger micro-batches, if memory allows"
+        half = "bf16 instead of fp32, or TF32: torch.set_float32_matmul_precision('high'), "
+        steps = "torch.compile, larger micro-batches, if memory allows"
+        yield f"Make one GPU faster first: {half * (program.precision == 'fp32')}{steps}."
 
 
 def _said(best: AdviceRow | None, rows: Sequence[AdviceRow], question: Question) -> str:
@@ -252,13 +242,10 @@ def _limit(rows: Sequence[AdviceRow], question: Question) -> str:
     return f"Worth it up to {question.counted(last)}, the largest size considered."
 
 
-_GIB = 2.0**30
-
-
 def first_to_try(rows: Sequence[AdviceRow], question: Question) -> str:
     """Return the smallest size, with least memory, that may fit, and what would make it certain."""
     # The simplest that leaves half the GPU for what is not known, else what needs least.
-    half = (question.machine.most_gib or 0.0) * _GIB / 2
+    half = (question.machine.most_gib or 0.0) * GIB / 2
 
     def least(row: AdviceRow) -> tuple[int, float, int]:
         low = 0.0 if row.memory is None else row.memory.whole.low
@@ -282,7 +269,7 @@ def first_to_try(rows: Sequence[AdviceRow], question: Question) -> str:
 
 
 def _gib(memory: RankMemory) -> str:
-    return range_text(memory.whole.times(1 / _GIB)).replace(">=", "at least")
+    return range_text(memory.whole.times(1 / GIB)).replace(">=", "at least")
 
 
 def _next(row: AdviceRow, memory: RankMemory) -> str:

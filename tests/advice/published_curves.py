@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hpc_train.advice.step_time import RateForecast, SizeRate, forecast_rate, refusal
+from hpc_train.advice.step_time import SizeRate, forecast_rate, refusal
 from tests.scaling.published_tables import rows_of
 
 _DDP = [f"ddp_{name}" for name in ("resnet50", "resnet101", "resnext50", "resnext101")]
@@ -37,18 +37,18 @@ class Continued(NamedTuple):
     times: int
     ranks: int
     rate: float
-    forecast: RateForecast
+    forecast: tuple[float, float, float]
     refused: bool
 
     @property
     def error(self) -> float:
         """The relative error of the forecast."""
-        return self.forecast.rate / self.rate - 1
+        return self.forecast[0] / self.rate - 1
 
     @property
     def held(self) -> bool:
         """Whether the published rate is inside the band."""
-        return self.forecast.low <= self.rate <= self.forecast.high
+        return self.forecast[1] <= self.rate <= self.forecast[2]
 
 
 def curve_of(name: str) -> list[SizeRate]:

@@ -25,7 +25,7 @@ def test_the_median_error_is_small_and_the_band_holds_the_rate(times: int) -> No
 def test_a_band_says_something() -> None:
     """A wide one would always hold."""
     for times, most in ((2, 1.25), (4, 1.5)):
-        widths = [one.forecast.high / one.forecast.low for one in continued(times)]
+        widths = [one.forecast[2] / one.forecast[1] for one in continued(times)]
         assert statistics.median(widths) < most
 
 

@@ -48,7 +48,7 @@ def test_the_profile_alone_gives_bounds(hpctrain: Hpctrain, job: str) -> None:
         (["--deadline", "24"], "--deadline '24': must be above 0, such as 24h"),
         (["--budget", "much"], "--budget 'much': must be above 0, such as 500GPUh"),
         (["--budget", "-3h"], "--budget '-3h': must be above 0, such as 500GPUh"),
-        (["--condition", "step=3"], "did you mean steps?"),
+        (["--condition", "step=3"], "did you mean 'steps'?"),
         (["--condition", "parameters=many"], "parameters 'many': not a whole number above 0"),
         (["--measured", "nothing-here"], "nothing-here"),
         (["--site", "perlmuter"], "perlmutter"),

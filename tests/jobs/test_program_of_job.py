@@ -44,7 +44,7 @@ def test_of_another_program_only_what_is_stated_is_known(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("parameter=7", "no condition 'parameter'", "did you mean parameters?"),
+        ("parameter=7", "no condition 'parameter'; did you mean 'parameters'[?]", "allowed: "),
         ("colour=red", "no condition 'colour'", "allowed: parameters, "),
         ("steps", "a value is missing", "--condition steps="),
     ],
