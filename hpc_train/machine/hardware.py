@@ -12,6 +12,7 @@ from hpc_train.plans.binding import NodeTopology, cpu_numbers
 from hpc_train.sites.partition import Fabric
 
 Layer = Literal["InfiniBand", "Ethernet", "other"]
+LinkKind = Literal["ethernet", "infiniband", "loopback", "other"]
 
 
 class Processor(Value, frozen=True, kw_only=True):
@@ -39,7 +40,7 @@ class Link(Value, frozen=True, kw_only=True):
 
     name: str
     up: bool
-    kind: Literal["ethernet", "infiniband", "loopback", "other"]
+    kind: LinkKind
     addresses: tuple[str, ...] = ()
     mbps: int | None = None
     virtual: bool = False

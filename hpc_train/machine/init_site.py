@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -192,8 +191,7 @@ def _check(text: str, name: str, source: str) -> None:
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
-    """Write a draft atomically; a folder that was made for it is removed if that fails."""
-    made = not path.parent.exists()
+    """Write a draft atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without --force it fails if another process has written the file meanwhile.
@@ -201,9 +199,6 @@ def _write(path: Path, text: str, *, force: bool) -> None:
     except OSError as failure:
         if isinstance(failure, FileExistsError) and path.exists():
             raise SpecError(f"{path} exists already", "another one: -o FILE") from None
-        if made:
-            with suppress(OSError):
-                path.parent.rmdir()
         raise cannot_write(path, failure) from None
 
 

@@ -5,7 +5,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Literal
 
 import msgspec
 
@@ -17,6 +16,7 @@ from hpc_train.machine.hardware import (
     Hardware,
     Layer,
     Link,
+    LinkKind,
     Port,
     ProcessLimits,
     Software,
@@ -142,8 +142,6 @@ def _torch(text: str) -> Torch | None:
         return msgspec.json.decode((text.strip().splitlines() or [""])[-1], type=Torch)
     return None
 
-
-LinkKind = Literal["ethernet", "infiniband", "loopback", "other"]
 
 # Words of `ip`, numbers of /sys.
 _INTERFACES_KINDS: dict[str, LinkKind] = {

@@ -8,34 +8,13 @@ import pytest
 
 from hpc_train.base import data_folders as assets
 
-OURS = '[project]\nname = "hpctrain"\n'
-
-
-def lay_out(root: Path, *, project: str | None = None, installed: bool = False) -> Path:
-    package = root / "hpc_train"
-    (root / "templates").mkdir(parents=True)
-    package.mkdir()
-    if installed:
-        (package / "_data" / "templates").mkdir(parents=True)
-    if project is not None:
-        (root / "pyproject.toml").write_text(project)
-    return package
-
-
-def test_this_checkout_has_both_folders() -> None:
-    root = Path(__file__).resolve().parents[2]
-    assert assets.template_folder() == root / "templates"
-    assert assets.profile_folder() == root / "site_profiles"
-
 
 def test_installed_data_wins_over_a_checkout(tmp_path: Path) -> None:
-    package = lay_out(tmp_path, project=OURS, installed=True)
+    package = tmp_path / "hpc_train"
+    for folder in (tmp_path / "templates", package / "_data" / "templates"):
+        folder.mkdir(parents=True)
     assert assets.locate("templates", package) == package / "_data" / "templates"
-
-
-def test_a_checkout_is_used_without_installed_data(tmp_path: Path) -> None:
-    package = lay_out(tmp_path, project=OURS)
-    assert assets.locate("templates", package) == tmp_path / "templates"
+    assert assets.template_folder() == Path(__file__).resolve().parents[2] / "templates"
 
 
 def test_templates_are_looked_for_in_order_and_once(

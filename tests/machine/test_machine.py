@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.machine.probe_script import probe_script
 from hpc_train.machine.read_hardware import this_hardware
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,11 +58,6 @@ def test_this_machine() -> None:
     assert "lo" in {link.name for link in found.links}
     assert found.limits.memory_mib and found.limits.open_files
     assert not [said for said in found.unread if "cut off" in said]
-
-
-def test_the_script_is_sound() -> None:
-    done = subprocess.run(["bash", "-n"], input=probe_script(), text=True, check=False)
-    assert done.returncode == 0
 
 
 def test_doctor_without_slurm_gpus_and_torch(empty: Path, tmp_path: Path) -> None:
