@@ -186,7 +186,10 @@ def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> 
         return row
     program, machine = question.program, question.machine
     compute = compute_time(program, machine, row.ranks, row.batch, baseline)
-    if baseline is not None and _communicates_less(row, baseline):
+    # The time that the measured step communicated may be shorter in this one.
+    if baseline is not None and (
+        baseline.ranks > row.ranks or (baseline.ranks > 1 and baseline.strategy != row.strategy)
+    ):
         least = _least_compute(row, row.batch, baseline, question)
         compute = Range(low=least, high=compute.high)
     if CHECKPOINTED in row.change and compute.high is not None:
@@ -198,12 +201,6 @@ def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> 
     if forecast is not None:
         return replace(row, step=forecast[1], forecast=forecast[0])
     return replace(row, step=step)
-
-
-def _communicates_less(row: AdviceRow, baseline: MeasuredStep) -> bool:
-    """Whether the time that a measured step communicated may be shorter in a row's step."""
-    other = baseline.strategy != row.strategy and baseline.ranks > 1
-    return other or baseline.ranks > row.ranks
 
 
 def _least_compute(

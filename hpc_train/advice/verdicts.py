@@ -144,15 +144,11 @@ def _beyond_limits(row: AdviceRow, question: Question) -> Iterator[tuple[str, st
 def _simpler(row: AdviceRow, rows: Sequence[AdviceRow]) -> AdviceRow | None:
     """Return a strategy that is preferred to a row's, and fits at the same size."""
     for other in rows:
-        same = other.ranks == row.ranks and other.strategy != row.strategy
-        if same and _fits_at_no_cost(other) and _preference(other) < _preference(row):
+        # As it is or with smaller micro-batches; checkpointing costs time.
+        fits = other.fits == "yes" or (other.change and CHECKPOINTED not in other.change)
+        if fits and other.ranks == row.ranks and _preference(other) < _preference(row):
             return other
     return None
-
-
-def _fits_at_no_cost(row: AdviceRow) -> bool:
-    """Whether a row fits as it is or with smaller micro-batches; checkpointing costs time."""
-    return row.fits == "yes" or bool(row.change and CHECKPOINTED not in row.change)
 
 
 def _preference(row: AdviceRow) -> int:

@@ -125,7 +125,8 @@ def page_titles() -> dict[str, str]:
         HpcTrainError: the installation has no pages.
     """
     paths = sorted(doc_folder().glob("*.md"), key=lambda path: (path.stem != _FIRST, path.stem))
-    return {path.stem: _title(path) for path in paths}
+    heads = {path.stem: path.read_text("utf-8").partition("\n")[0] for path in paths}
+    return {name: head.removeprefix("# ").strip() for name, head in heads.items()}
 
 
 def page_text(name: str, commands: Iterable[str] = ()) -> str:
@@ -149,8 +150,3 @@ def page_text(name: str, commands: Iterable[str] = ()) -> str:
         hint = f"hpctrain help lists them{nearest(word, sections)}"
         raise UnknownNameError("page", word, [*titles, *commands], hint=hint)
     return known[word]
-
-
-def _title(path: Path) -> str:
-    with path.open(encoding="utf-8") as file:
-        return file.readline().removeprefix("# ").strip()
