@@ -96,8 +96,6 @@ def wait_for(done: Submitted) -> NoReturn:
         words = [str(path.relative_to(done.home.parent) if usual else path) for path in paths]
         for line in headline(words, done.home.parent):
             click.echo(plain(line), err=True)
-            # As the report does: the runs are well, and one question is left.
-            code = code or 3 * line.endswith("--rates job, or --rates rank")
     if code == 0 and _is_study(done):
         click.echo(f"next: hpctrain report {_typed(done.home, done)}", err=True)
     sys.exit(code)

@@ -240,10 +240,12 @@ def _settings_and_fractions(
 ) -> tuple[TableColumn, ...]:
     """Return the columns; an unknown one of numbers is an axis only if sizes share its values.
 
-    A setting is tried at several sizes, a result (`gpu_util`) recurs by chance; a text that differs
-    in each row, as the sizes do, is a remark. A fraction in numbers above 1 is a percentage.
+    A setting is tried at several sizes, a result (`gpu_util`) recurs by chance; a text that no two
+    rows share, where the sizes differ in each row or no row with it has a result, is a remark. A
+    fraction in numbers above 1 is a percentage.
     """
     sizes = [place for place, column in enumerate(meanings) if column.kind == "size"]
+    results = [n for n, column in enumerate(meanings) if column.name in RESULT_COLUMNS]
     sized = {tuple(cells[one] for one in sizes) for _, cells in table.rows}
     found = list(meanings)
     for place, column in enumerate(meanings):
@@ -258,8 +260,11 @@ def _settings_and_fractions(
         if column.kind == "axis":
             if len(numbers) == len(seen) > 1 and 2 * recurring <= len(seen):
                 found[place] = TableColumn("unused", column.name)
-            elif 2 < len(seen) == len(table.rows) == len(sized):
-                why = f"{table.names[place]!r} as a remark (another text in each row)"
+                continue
+            stated = [cells for _, cells in table.rows if cells[place] not in _ABSENT]
+            lost = not any(cells[one] not in _ABSENT for cells in stated for one in results)
+            if len(seen) == len(stated) and (lost or 2 < len(table.rows) == len(sized)):
+                why = f"{table.names[place]!r} as a remark (no two rows share a text)"
                 found[place] = TableColumn("unused", column.name, assumed=why)
         # 76.1 can only be a percentage, and so are the others of its column.
         elif column.factor == 1 and 2 * sum(value > 1 for value in numbers) > len(numbers):

@@ -62,8 +62,12 @@ def test_an_axis_that_differs_in_each_row_is_named(tmp_path: Path) -> None:
     assert any("separate series in 'kind' (3 values);" in note for note in notes)
     # As the sizes do: it would leave each size alone.
     remark = study(tmp_path, head + "1,0.5,a\n2,0.3,b\n4,0.2,c\n")
-    assert "'kind' as a remark (another text in each row)" in remark.assumed
+    assert "'kind' as a remark (no two rows share a text)" in remark.assumed
     assert [run.axes for run in remark.runs] == [{}, {}, {}]
+    for rows in ("1,0.5,good\n2,0.3,\n4,0.2,bad\n", "1,0.5,\n1,0.6,\n2,0.3,\n2,,node down\n"):
+        assert {str(run.axes) for run in study(tmp_path, head + rows).runs} == {"{}"}
+    variants = study(tmp_path, head + "1,0.5,\n1,0.4,fused\n2,0.3,\n")
+    assert [run.axes for run in variants.runs] == [{}, {"kind": "fused"}, {}]
     notes = study(tmp_path, head + "1,0.5,a\n2,0.3,a\n4,0.2,b\n").notes
     assert not any("separate series" in note for note in notes)
 

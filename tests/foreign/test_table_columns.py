@@ -55,6 +55,8 @@ def simple(rows: list[Any]) -> list[tuple[Any, ...]]:
 @settings(deadline=None, max_examples=40)
 @given(st.lists(ROW, min_size=1, max_size=9))
 def test_runs_and_values_are_those_of_the_rows(rows: list[Any]) -> None:
+    # A launcher that no two rows share could be a remark.
+    rows = [*rows, (1, "2.5", "srun", ""), (1, "2.75", "srun", "")]
     expected, records = study(text_of(rows))
     runs = [
         (run.run_id, run.sizes["nodes"], run.axes, run.conditions, run.repetition)
