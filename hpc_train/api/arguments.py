@@ -1,4 +1,4 @@
-"""The keys of a job as keywords of `submit`, for type checkers and editors."""
+"""Arguments of the Python interface: the keys of a job as keywords, and checks of types."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence

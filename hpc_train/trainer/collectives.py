@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,36 +108,26 @@ def _size(text: str) -> int:
 def main() -> int:
     """Run the benchmark on every rank that the environment describes; return the exit code.
 
-    0 is success, 1 a wrong result, 2 an invalid option or environment.
+    0 is success, 1 a wrong result, 2 an invalid option.
+
+    Raises:
+        WorkloadError: the options do not fit the ranks.
     """
-    options = parse_options()
-    try:
-        ranks = world_size()
-        if ranks < 2:
-            raise WorkloadError(
-                f"{options.collective} needs at least 2 ranks, and RANK and WORLD_SIZE describe "
-                f"one: torchrun --nproc-per-node 2 -m {PROGRAM.rpartition(' ')[2]} "
-                f"{options.collective}"
-            )
-        if options.root >= ranks:
-            raise WorkloadError(f"--root {options.root}: the ranks are 0 to {ranks - 1}")
-        return run_ranks(partial(benchmark, options))
-    except WorkloadError as error:
-        return _refuse(error)
+    options, ranks = parse_options(), world_size()
+    if ranks < 2:
+        raise WorkloadError(
+            f"{options.collective} needs at least 2 ranks, and RANK and WORLD_SIZE describe one: "
+            f"torchrun --nproc-per-node 2 -m {PROGRAM.rpartition(' ')[2]} {options.collective}"
+        )
+    if options.root >= ranks:
+        raise WorkloadError(f"--root {options.root}: the ranks are 0 to {ranks - 1}")
+    return run_ranks(partial(benchmark, options))
 
 
 def benchmark(options: SweepOptions) -> int:
     """Run the benchmark as one rank; return its exit code."""
-    try:
-        with joined(options.backend, options.device) as group:
-            return sweep(options, group)
-    except WorkloadError as error:
-        return _refuse(error)
-
-
-def _refuse(error: WorkloadError) -> int:
-    print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-    return 2
+    with joined(options.backend, options.device) as group:
+        return sweep(options, group)
 
 
 def sweep(options: SweepOptions, group: RankGroup) -> int:
@@ -332,8 +321,12 @@ _BLOCK = 1 << 20
 
 def values(places: Tensor, rank: int, ranks: int, *, reduces: bool) -> Tensor:
     """Return what a rank sends at these places of its array, as int64."""
-    sent = 1 + (places * 31 + rank * 17) % VALUES
+    sent = _sent(places, rank)
     return torch.where((places + rank) % ranks < TOGETHER, sent, 0) if reduces else sent
+
+
+def _sent(places: Tensor, rank: Tensor | int) -> Tensor:
+    return 1 + (places * 31 + rank * 17) % VALUES
 
 
 def fill(send: Tensor, rank: int, ranks: int, *, reduces: bool) -> None:
@@ -359,25 +352,16 @@ def _expected(
     name = collective.name
     if collective.reduces:
         own = places + rank * count if name == "reduce_scatter" else places
-        return _sum(own, ranks)
+        # The ranks for which (place + rank) % ranks is less than TOGETHER.
+        senders = ((shift - own) % ranks for shift in range(min(TOGETHER, ranks)))
+        return sum((_sent(own, sender) for sender in senders), torch.zeros_like(own))
     if name == "broadcast":
-        return values(places, root, ranks, reduces=False)
+        return _sent(places, root)
     if name == "sendrecv":
-        return values(places, (rank - 1) % ranks, ranks, reduces=False)
+        return _sent(places, (rank - 1) % ranks)
     part = count // ranks
     sender, place = places // part, places % part
-    if name == "alltoall":
-        place = place + rank * part
-    return 1 + (place * 31 + sender * 17) % VALUES
-
-
-def _sum(places: Tensor, ranks: int) -> Tensor:
-    total = torch.zeros_like(places)
-    for shift in range(min(TOGETHER, ranks)):
-        # The rank for which (place + rank) % ranks is this shift.
-        sender = (shift - places) % ranks
-        total += 1 + (places * 31 + sender * 17) % VALUES
-    return total
+    return _sent(place + rank * part if name == "alltoall" else place, sender)
 
 
 def _blocks(tensor: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -1,4 +1,4 @@
-"""Text as bytes, one token each, in samples of a fixed length."""
+"""Training and test sets: text as bytes, one token each, in fixed lengths; images."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def load_text(name: str, length: int) -> tuple[Tokens, Tokens]:
     Raises:
         WorkloadError: the file cannot be read or is too short.
     """
-    check_text(name)
     try:
         content = (
             _synthetic_text(length)
@@ -69,16 +68,6 @@ def load_text(name: str, length: int) -> tuple[Tokens, Tokens]:
     return Tokens(samples=samples[test:]), Tokens(samples=samples[:test])
 
 
-def check_text(name: str) -> None:
-    """Check that a GPT can be trained on this data.
-
-    Raises:
-        WorkloadError: it is no file.
-    """
-    if name != "synthetic" and not Path(name).is_file():
-        raise WorkloadError(f"--data {name}: a GPT needs text; use synthetic or the path of a file")
-
-
 def _synthetic_text(length: int) -> Tensor:
     """Return text in which each byte has four equally likely successors: loss at best log(4)."""
     random = torch.Generator().manual_seed(0)
@@ -94,8 +83,6 @@ def _synthetic_text(length: int) -> Tensor:
 Pair = tuple[Tensor, Tensor]
 DIGITS_TEST = 360
 SYNTHETIC_TRAIN, SYNTHETIC_TEST = 4096, 512
-SYNTHETIC_IMAGENET = "synthetic-imagenet"
-IMAGES = ("digits", "synthetic", SYNTHETIC_IMAGENET)
 
 
 class TrainingData(Protocol):
@@ -159,21 +146,13 @@ class Images(_Prepared):
         return train, tested
 
 
-def check_images(name: str) -> None:
-    """Check that there is such a set of images.
-
-    Raises:
-        WorkloadError: there is none.
-    """
-    if name not in IMAGES:
-        raise WorkloadError(f"--data {name}: no set of images; use {', '.join(IMAGES)}")
-
-
 def load_data(name: str) -> tuple[TrainingData, TrainingData]:
-    """Return the training set and the test set: the same on every rank and for every seed.
+    """Return `digits`, `synthetic` or `synthetic-imagenet`: a training set and a test set.
+
+    They are the same on every rank and for every seed.
 
     Raises:
-        WorkloadError: there is no such data set, or scikit-learn is not installed.
+        WorkloadError: scikit-learn is not installed.
     """
     if name == "digits":
         return _digits()
@@ -184,7 +163,6 @@ def load_data(name: str) -> tuple[TrainingData, TrainingData]:
         images = patterns[labels] + random.randint(-64, 64, (len(labels), 3, 32, 32))
         whole = _images(images.astype(np.uint8), labels.astype(np.int64), 255.0)
         return whole.halves(SYNTHETIC_TEST)
-    check_images(name)
     test = SyntheticImages(first=0, count=_IMAGENET_TEST)
     return SyntheticImages(first=_IMAGENET_TEST, count=_IMAGENET_TRAIN), test
 

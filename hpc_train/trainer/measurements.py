@@ -105,7 +105,7 @@ class ResourceUse:
     def start(self) -> None:
         """Begin to count what the steps send; every rank must call it."""
         self.group.sums([0.0])  # no rank is still sending the weights
-        self.sent = sent_bytes()
+        self.sent = sum(interface_bytes().values())
 
     def report(self, steps: int, exposed: float | None) -> None:
         """Emit memory [GiB], and bytes per step and rank, of the `steps` since `start`.
@@ -115,7 +115,7 @@ class ResourceUse:
         Only gloo is counted: other backends bypass the interfaces of the kernel. The number is
         that of a node, divided by its ranks; other traffic of the node is included.
         """
-        sent = sent_bytes() - self.sent
+        sent = sum(interface_bytes().values()) - self.sent
         kept = tensor_bytes() - self.before
         emit(
             event="memory",
@@ -140,11 +140,6 @@ def peak_bytes(device: torch.device) -> int:
     free, total = torch.cuda.mem_get_info(device)
     others = total - free - torch.cuda.memory_reserved(device)
     return torch.cuda.max_memory_allocated(device) + max(0, others)
-
-
-def sent_bytes() -> int:
-    """Return the bytes that the interfaces of this network namespace sent, headers included."""
-    return sum(interface_bytes().values())
 
 
 def interface_bytes() -> dict[str, int]:

@@ -70,9 +70,16 @@ def world_size() -> int:
 
 
 def exit_code_of(main: Main) -> int:
-    """Run `main`, print an exception as the interpreter does, and return the exit code."""
+    """Run `main`, print an exception as the interpreter does, and return the exit code.
+
+    It is 2 for a WorkloadError, of which one line is printed.
+    """
     try:
         return main()
+    except WorkloadError as error:
+        module = sys.argv[0].rpartition("/")[2].removesuffix(".py")
+        print(f"python -m hpc_train.trainer.{module}: error: {error}", file=sys.stderr)
+        return 2
     except SystemExit as stop:
         if stop.code is None or isinstance(stop.code, int):
             return (stop.code or 0) & 0xFF

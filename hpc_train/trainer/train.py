@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,16 +31,15 @@ _LAYOUTS = {"single": "data parallel", "ddp": "data parallel"}
 def main() -> int:
     """Run the command line on every rank that the environment describes; return the exit code.
 
-    0 is success, 2 an invalid option, environment or data set; any other is the exit code of the
-    rank that failed first.
+    0 is success, 2 an invalid option; any other is the exit code of the rank that failed first.
+
+    Raises:
+        WorkloadError: the options do not fit the environment or the data set.
     """
     options = parse_options()
-    try:
-        # Checked before ranks are started, so that it is reported once and not by every rank.
-        check_job(options, world_size())
-        return run_ranks(partial(train, options))
-    except WorkloadError as error:
-        return _refuse(error)
+    # Checked before ranks are started, so that it is reported once and not by every rank.
+    check_job(options, world_size())
+    return run_ranks(partial(train, options))
 
 
 def train(options: Options) -> int:
@@ -53,11 +51,8 @@ def train(options: Options) -> int:
     if "OMP_NUM_THREADS" in os.environ:
         torch.set_num_threads(env_int("OMP_NUM_THREADS", 1, low=1))
     torch.manual_seed(options.seed)
-    try:
-        with joined(options.backend, options.device) as group:
-            return _train_in(group, options)
-    except WorkloadError as error:
-        return _refuse(error)
+    with joined(options.backend, options.device) as group:
+        return _train_in(group, options)
 
 
 def _train_in(group: RankGroup, options: Options) -> int:
@@ -187,12 +182,7 @@ def _report_end(
     )
 
 
-def _refuse(error: WorkloadError) -> int:
-    print(f"python -m hpc_train.trainer.train: error: {error}", file=sys.stderr)
-    return 2
-
-
-IMAGES = ("digits", "synthetic-imagenet")
+IMAGES = ("digits", "synthetic", "synthetic-imagenet")
 
 
 def check_job(options: Options, world_size: int) -> None:
@@ -265,13 +255,13 @@ def _check_data(options: Options) -> None:
             "--data digits: images of 8 x 8 are too small for resnet50; use synthetic "
             "or synthetic-imagenet"
         )
-    text = options.model in GPT_SHAPES
-    # The process that starts the ranks needs torch for no other reason.
-    if options.data != "synthetic" and (text or options.data not in IMAGES):
-        from hpc_train.trainer import datasets
-
-        check = datasets.check_text if text else datasets.check_images
-        check(options.data)
+    if options.model in GPT_SHAPES:
+        if options.data != "synthetic" and not Path(options.data).is_file():
+            raise WorkloadError(
+                f"--data {options.data}: a GPT needs text; use synthetic or the path of a file"
+            )
+    elif options.data not in IMAGES:
+        raise WorkloadError(f"--data {options.data}: no set of images; use {', '.join(IMAGES)}")
 
 
 def _expected_device(options: Options) -> str:

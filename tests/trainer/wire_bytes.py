@@ -17,7 +17,7 @@ from torch.multiprocessing.spawn import start_processes
 
 from hpc_train.jobs import strategies
 from hpc_train.jobs.strategies import GPT_SHAPES, GptShape, TrainingRequest
-from hpc_train.trainer.measurements import sent_bytes, tensor_bytes
+from hpc_train.trainer.measurements import interface_bytes, tensor_bytes
 from hpc_train.trainer.models import make_model
 from hpc_train.trainer.optimizer import OptimizerChoice
 from hpc_train.trainer.process_group import RankGroup, joined
@@ -47,10 +47,10 @@ def counted(strategy: str, group: RankGroup) -> list[float]:
     for step in range(UNCOUNTED + COUNTED):
         if step == UNCOUNTED:
             group.sums([0.0])
-            before = sent_bytes()
+            before = sum(interface_bytes().values())
         model.step(tokens[:, :-1], tokens[:, 1:])
     group.sums([0.0])
-    sent = (sent_bytes() - before) / COUNTED / RANKS
+    sent = (sum(interface_bytes().values()) - before) / COUNTED / RANKS
     group.sums([0.0])  # no rank sends before each has read
     kept += tensor_bytes() - tokens.nbytes
     expected = strategies.sent_bytes(request, size)
