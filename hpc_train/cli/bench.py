@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpc_train.cli.options import prepare_and_warn, results_option, setting_options, site_option
-from hpc_train.cli.output import busy, say, show_warnings
+from hpc_train.cli.output import say
+from hpc_train.cli.submit import announce, start
 from hpc_train.jobs.collectives import COLLECTIVES, DTYPES, collective_name
 from hpc_train.jobs.strategies import STRATEGIES
 
@@ -59,7 +60,6 @@ def train(
     from hpc_train.cli.render import echo_scripts
     from hpc_train.cli.report import report
     from hpc_train.submissions.bench import check_this_machine, train_overrides
-    from hpc_train.submissions.submit import submit
 
     for extra in ("report", "torch"):
         need("hpctrain bench train", extra)
@@ -69,9 +69,8 @@ def train(
         echo_scripts(prepared)
         return
     check_this_machine(prepared)
-    show_warnings()
-    done = submit(prepared, results, sys.argv, say)
-    code = follow(done.home, {run.run_id for run in done.new}, {})
+    done = start(prepared, results)
+    code = follow(done.home, done)
     if code != 130:
         words = [done.home.name, "--results", str(results)]
         with report.make_context("report", words, click.get_current_context()) as context:
@@ -162,18 +161,13 @@ def _bench(
 def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     """Submit the job; if it is waited for, print its table."""
     from hpc_train.cli.follow_runs import follow
-    from hpc_train.cli.submit import announce
     from hpc_train.submissions.bench import bench_table
-    from hpc_train.submissions.submit import submit
 
-    show_warnings()
-    with busy("submitting"):
-        done = submit(prepared, results, sys.argv, say)
+    done = start(prepared, results)
     if not (prepared.site.batch.this_machine if wait is None else wait):
         announce(done, as_json=False)
         return
-    known = {run.folder.run_id: run.state for run in done.kept}
-    code = follow(done.home, {run.run_id for run in done.new} | set(known), known)
+    code = follow(done.home, done)
     for table in filter(None, map(bench_table, done.new)):
         click.echo(table)
     if not code:

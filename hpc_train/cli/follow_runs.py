@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,9 @@ from hpc_train.cli.output import table, tail
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_table import HEADS, counts, explained, rows
 
+if TYPE_CHECKING:
+    from hpc_train.submissions.submit import Submitted
+
 _PAUSE_S = 0.3
 # The last measurement is read so often on a terminal, and elsewhere.
 _SHOWN_S, _PRINTED_S = 2.0, 30.0
@@ -25,26 +28,22 @@ _ROWS = 20
 _Told = dict[str, tuple[JobState, str]]
 
 
-def follow(
-    home: Path,
-    run_ids: Collection[str] = (),
-    known: Mapping[str, JobState] | None = None,
-    *,
-    err: bool = True,
-) -> int:
-    """Show the runs of a folder, or these, until they have finished; return the exit code.
+def follow(home: Path, done: Submitted | None = None) -> int:
+    """Show the runs of a folder until they have finished; return the exit code.
 
-    States in `known` are not printed again. On stderr, runs that wait are not printed either.
-    Ctrl-C ends the command, not the runs.
+    Of a submission only its runs are shown, on stderr: no states that are known, nor runs that
+    wait. Ctrl-C ends the command, not the runs.
     """
     from hpc_train.runs.run_states import Watch
     from hpc_train.submissions.last_measurement import RunProgress
 
+    err = done is not None
     stream = sys.stderr if err else sys.stdout
     on_terminal = stream.isatty()
     progress = RunProgress(_SHOWN_S if on_terminal else _PRINTED_S)
     watch = Watch(home)
-    told: _Told = {name: (state, "") for name, state in (known or {}).items()}
+    told: _Told = {run.folder.run_id: (run.state, "") for run in done.kept} if done else {}
+    run_ids = {run.run_id for run in done.new} | set(told) if done else set()
     is_first = True
     try:
         with live_table(stream) as show:

@@ -9,7 +9,7 @@ import click
 
 from hpc_train.base.errors import nearest
 from hpc_train.base.registry import BUILT_IN
-from hpc_train.cli.commands import COMMANDS, EXAMPLES, examples_text, help_page
+from hpc_train.cli.commands import COMMANDS, examples_text, help_page
 from hpc_train.version import VERSION
 
 
@@ -26,7 +26,7 @@ class LazyGroup(click.Group):
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
-        command.epilog = examples_text(cmd_name) if cmd_name in EXAMPLES else None
+        command.epilog = examples_text(cmd_name)
         return command
 
     def resolve_command(

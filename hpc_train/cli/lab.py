@@ -9,13 +9,10 @@ import click
 import msgspec
 
 from hpc_train.cli.output import busy, echo_table, say
+from hpc_train.lab.settings import DEFAULT_FOLDER, Settings
 
 if TYPE_CHECKING:
-    from hpc_train.lab.settings import Settings
     from hpc_train.lab.state_file import Lab, LabState
-
-# The same as in hpc_train.lab.settings, which is imported only by the commands.
-_FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
 
 
 @click.group()
@@ -41,7 +38,7 @@ def lab() -> None:
 )
 @click.option("--gpu-type", default="a100", show_default=True)
 @click.option("--accounting", is_flag=True, help="With MariaDB and slurmdbd: sacct, accounts, QOS.")
-@click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
+@click.option("--dir", "folder", default=DEFAULT_FOLDER, show_default=True, help="State and logs.")
 def up(**options: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root."""
     from hpc_train.lab import lab as labs

@@ -60,24 +60,15 @@ def _styled(cell: str) -> str:
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Return a table without borders."""
     from rich.table import Table
+    from rich.text import Text
 
     result = Table(box=None, pad_edge=False)
     for head in heads:
         result.add_column(head, overflow="fold")
     for row in rows:
-        result.add_row(*(_coloured(cell) for cell in row))
+        # A state has a colour, which rich drops with NO_COLOR.
+        result.add_row(*(Text(plain(cell), _COLOURS.get(cell, "")) for cell in row))
     return result
-
-
-def _coloured(cell: str) -> str:
-    """Return a cell as markup of rich: a state has a colour, which rich drops with NO_COLOR."""
-    colour = _COLOURS.get(cell)
-    return f"[{colour}]{cell}[/]" if colour else _plain(plain(cell))
-
-
-def _plain(text: str) -> str:
-    """Prevent rich from interpreting brackets as markup."""
-    return text.replace("[", r"\[")
 
 
 def tail(path: Path, lines: int) -> list[str]:
@@ -99,7 +90,6 @@ def say(text: str) -> None:
 
 def _clear() -> str:
     """Return what erases the line of `busy`, which a message may interrupt."""
-
     return CLEAR if sys.stderr.isatty() else ""
 
 

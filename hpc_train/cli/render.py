@@ -18,7 +18,10 @@ from hpc_train.cli.options import job_options, path_option, prepare_and_warn, re
 from hpc_train.cli.output import echo_table, say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from hpc_train.runs.run import Script
+    from hpc_train.scripts.explain import Explained
     from hpc_train.scripts.prepare import Prepared
 
 
@@ -165,12 +168,6 @@ def _print_schema(ctx: click.Context, kind: Literal["job", "study", "defaults"] 
         return
     click.echo(msgspec.json.format(schema_file(kind).read_bytes(), indent=2))
     ctx.exit()
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from hpc_train.scripts.explain import Explained
 
 
 @click.command(cls=JobCommand)

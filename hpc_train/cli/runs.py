@@ -56,14 +56,14 @@ def status(
             f"{words[1]}: status takes one run or study", f"hpctrain status {words[1]}"
         )
     word = words[0] if words else None
-    if watch and nodes:
-        raise StoreError("--watch follows runs, --nodes prints once", "use one of them")
-    if watch and as_json:
-        raise StoreError("--watch redraws a table, --json prints once", "use one of them")
+    if watch and (nodes or as_json):
+        raise StoreError(
+            "--watch redraws a table, --nodes and --json print once", "use one of them"
+        )
     if watch:
         if word is None:
             raise StoreError("--watch follows one run, job or study", "hpctrain status lists them")
-        follow(find(results, word), err=False)
+        follow(find(results, word))
         return None
     with busy("reading runs"):
         found = states(results, word)

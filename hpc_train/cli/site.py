@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from hpc_train.base.errors import HpcTrainError, ProbeError
 from hpc_train.base.values import encode_unit, has_errors
 from hpc_train.cli.complete import sites
 from hpc_train.cli.options import path_option, prepare_and_warn, results_option, setting_options
-from hpc_train.cli.output import busy, echo_table, say, show_warnings
+from hpc_train.cli.output import busy, echo_table, say
 
 if TYPE_CHECKING:
     from hpc_train.machine.check_site import ProfileCheck
@@ -158,13 +157,10 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
 def _run(prepared: Prepared, results: Path) -> RunFolder:
     """Submit the job and follow it to its end; exit if it fails."""
     from hpc_train.cli.follow_runs import follow
-    from hpc_train.submissions.submit import submit
+    from hpc_train.cli.submit import start
 
-    show_warnings()
-    with busy("submitting"):
-        done = submit(prepared, results, sys.argv, say)
-    code = follow(done.home, {folder.run_id for folder in done.new}, {})
-    if code:
+    done = start(prepared, results)
+    if code := follow(done.home, done):
         raise SystemExit(code)
     return done.new[0]
 

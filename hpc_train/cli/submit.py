@@ -48,25 +48,23 @@ def submit(
     FILE is a job or study in YAML, or a program; its arguments follow after `--`. The runs continue
     when the shell is closed. Only the missing runs of a study are submitted.
     """
-    from hpc_train.submissions.submit import submit as submit_prepared
-
     prepared = prepare_and_warn(file, arguments, site, given, starts=True)
     if dry_run:
         _dry_run(prepared, results, max_gpu_hours)
         return
-    show_warnings()
-    with busy("submitting"):
-        done = submit_prepared(
-            prepared,
-            results,
-            sys.argv,
-            say,
-            rerun_failed=rerun_failed,
-            max_gpu_hours=max_gpu_hours,
-        )
+    done = start(prepared, results, rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
     announce(done, as_json=as_json)
     if wait:
         wait_for(done)
+
+
+def start(prepared: Prepared, results: Path, **options: Any) -> Submitted:
+    """Submit what was prepared; print the warnings of all stages on stderr."""
+    from hpc_train.submissions.submit import submit as submit_prepared
+
+    show_warnings()
+    with busy("submitting"):
+        return submit_prepared(prepared, results, sys.argv, say, **options)
 
 
 def _dry_run(prepared: Prepared, results: Path, max_gpu_hours: float | None) -> None:
@@ -85,8 +83,7 @@ def wait_for(done: Submitted) -> NoReturn:
     """Follow the submitted runs to their end, print the next command, and exit."""
     from hpc_train.cli.follow_runs import follow
 
-    known = {run.folder.run_id: run.state for run in done.kept}
-    code = follow(done.home, {run.run_id for run in done.new} | set(known), known)
+    code = follow(done.home, done)
     # A login node may have the core alone.
     if code != 1 and is_installed("report"):
         from hpc_train.reports.build import headline

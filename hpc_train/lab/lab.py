@@ -132,7 +132,12 @@ def up(options: Mapping[str, Any], say: Say) -> tuple[Lab, bool]:
     with state_file.only_one():
         found = state_file.read()
         if found and any(map(is_alive, found.daemons)):
-            _check_same(found, settings)
+            if different := differences(found.settings, settings):
+                raise LabError(
+                    f"a lab is up with other settings: {', '.join(different)}",
+                    f"source {found.settings.folder}/env   uses it; "
+                    "hpctrain lab down   ends it and its jobs",
+                )
         broken = state_file.faults(found) if found else leftovers(settings)
         if found and not broken:
             return found, False
@@ -141,16 +146,6 @@ def up(options: Mapping[str, Any], say: Say) -> tuple[Lab, bool]:
             clear(found.settings if found else settings)
         check_free(settings)
         return _make(settings), True
-
-
-def _check_same(found: Lab, asked: Settings) -> None:
-    different = differences(found.settings, asked)
-    if different:
-        raise LabError(
-            f"a lab is up with other settings: {', '.join(different)}",
-            f"source {found.settings.folder}/env   uses it; "
-            "hpctrain lab down   ends it and its jobs",
-        )
 
 
 def _make(settings: Settings) -> Lab:
@@ -262,7 +257,9 @@ def _install_profile(settings: Settings) -> Lab:
     programs = {"pmix": pmix.returncode == 0, "mpirun": installed("mpirun")}
     text = profile_text(settings, lab.slurm_version, today, **programs)
     Path(lab.profile).write_text(text, encoding="utf-8")
-    publish(settings)
+    withdraw()
+    LAB_FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
+    PROFILE_LINK.symlink_to(lab.profile)
     return msgspec.structs.replace(lab, complete=True)
 
 
@@ -345,15 +342,8 @@ def _size(settings: Settings) -> str:
 PROFILE_LINK = LAB_FOLDER / f"{NAME}.yaml"
 
 
-def publish(settings: Settings) -> None:
-    """Make the link."""
-    withdraw()
-    LAB_FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
-    PROFILE_LINK.symlink_to(f"{settings.folder}/{NAME}.yaml")
-
-
 def withdraw() -> None:
-    """Remove what `publish` made."""
+    """Remove the link, and its folder if nothing else is there."""
     PROFILE_LINK.unlink(missing_ok=True)
     if LAB_FOLDER.is_dir() and not any(LAB_FOLDER.iterdir()):
         LAB_FOLDER.rmdir()
