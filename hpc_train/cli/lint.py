@@ -92,10 +92,10 @@ def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked]
             try:
                 if is_stdin and linter.fix:
                     raise SpecError("-: --fix changes files, not stdin")
-                read = sys.stdin.buffer.read
-                checked[path] = (
-                    lint_bytes(read(), linter, "-")[0] if is_stdin else lint_file(path, linter)
-                )
+                if is_stdin:
+                    checked[path] = lint_bytes(sys.stdin.buffer.read(), linter, "-")[0]
+                else:
+                    checked[path] = lint_file(path, linter)
             except HpcTrainError as failure:
                 failed = True
                 say(failure.message)

@@ -50,18 +50,10 @@ def check_machine(settings: Settings) -> None:
 
     Raises:
         LabError: something is missing; the message names all missing programs.
+        A permission is missing, with which networks and namespaces are created.
     """
     needed = {**_PACKAGES, **(_ACCOUNTING_PACKAGES if settings.accounting else {})}
     _require(needed)
-    check_namespaces()
-
-
-def check_namespaces() -> None:
-    """Check that networks and namespaces can be created.
-
-    Raises:
-        LabError: a permission is missing.
-    """
     # `lo up` needs the capability to change networks, `unshare` that to create namespaces.
     done = ask(("unshare", "--net", "--uts", "--mount", "ip", "link", "set", "lo", "up"))
     if done.returncode != 0:

@@ -48,7 +48,6 @@ _SUMS, _BLOCK = ".crc32", 1 << 20
 _made: set[Path] = set()
 """Folders of checkpoints that have existed in this process."""
 State = dict[str, Any]
-Shapes = dict[str, tuple[int, ...]]
 T = TypeVar("T")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,10 @@ _SUCCESSORS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """uint8 samples (n, length + 1): a sample and, shifted by one, its targets."""
+    """uint8 samples (n, length + 1): a sample and, shifted by one, its targets.
+
+    As of each set, `channels` are those of images, `classes` the number of values of a target.
+    """
 
     samples: Tensor
     channels: int = 0
@@ -83,26 +86,6 @@ def _synthetic_text(length: int) -> Tensor:
 Pair = tuple[Tensor, Tensor]
 DIGITS_TEST = 360
 SYNTHETIC_TRAIN, SYNTHETIC_TEST = 4096, 512
-
-
-class TrainingData(Protocol):
-    """`channels` are those of images, 0 for text; `classes` the number of values of a target."""
-
-    @property
-    def channels(self) -> int: ...
-
-    @property
-    def classes(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def __getitems__(self, indexes: list[int]) -> Pair:
-        """Return inputs and targets of these samples, in the memory of the host."""
-        ...
-
-    def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
-        """Return them on a device; images in the type of the parameters."""
-        ...
 
 
 class _Prepared:
@@ -214,6 +197,9 @@ class SyntheticImages(_Prepared):
         starts = (numbers * 104_729 % (_NOISE - size)).tolist()
         noise = torch.stack([self.noise[start : start + size] for start in starts])
         return large // 2 + noise.view_as(large) // 2, labels
+
+
+TrainingData = Tokens | Images | SyntheticImages
 
 
 def _bytes(seed: int, *shape: int) -> Tensor:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -167,11 +167,8 @@ def _add(tensor: Tensor, storages: dict[int, int]) -> None:
         storages[storage.data_ptr()] = storage.nbytes()
 
 
-class Span(NamedTuple):
-    """A time, from `start` to `end` [µs]."""
-
-    start: float
-    end: float
+# From a time to another [µs].
+Span = tuple[float, float]
 
 
 class ExposedCommunication:
@@ -224,7 +221,7 @@ def spans(events: Iterable[FunctionEvent]) -> tuple[list[Span], list[Span], list
 
 
 def _span(event: FunctionEvent) -> Span:
-    return Span(event.time_range.start, event.time_range.end)
+    return event.time_range.start, event.time_range.end
 
 
 def exposed_seconds(*kinds: Iterable[Span]) -> float:

@@ -131,16 +131,12 @@ def test_a_quoted_command_line(hpctrain: Hpctrain) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("file", ["train.py"])
-def test_several_sizes_are_a_study(hpctrain: Hpctrain, file: str) -> None:
-    Path("job.yaml").write_text("command: [python, train.py]\n")
-    words = (file, "--site", "local", "--tasks-per-node", "1,2", "--set", "repetitions=1")
+def test_several_sizes_are_a_study(hpctrain: Hpctrain) -> None:
+    words = ("train.py", "--site", "local", "--tasks-per-node", "1,2", "--set", "repetitions=1")
     done = hpctrain("submit", *words, "--wait")
     assert done.returncode == 0, done.stderr
     assert "a study of 2 sizes, 1 run of each; strong scaling: the global batch" in done.stderr
-    name = Path(file).stem
-    state = hpctrain("status", name).stdout
-    assert state.startswith("2 COMPLETED")
+    assert hpctrain("status", "train").stdout.startswith("2 COMPLETED")
     again = hpctrain("submit", *words)
     assert "0 runs submitted, 2 exist already" in again.stderr
 

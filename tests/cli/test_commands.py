@@ -105,11 +105,6 @@ def test_explain_gives_value_origin_and_reason(hpctrain: Hpctrain) -> None:
     assert "CPUs: gloo (PyTorch" in shown
 
 
-def test_completion(hpctrain: Hpctrain) -> None:
-    for shell in ("bash", "zsh", "fish"):
-        assert "_HPCTRAIN_COMPLETE" in hpctrain("completion", shell).stdout
-
-
 @pytest.mark.process
 def test_report_writes_the_figure_beside_the_page(hpctrain: Hpctrain, train: Path) -> None:
     words = ("--launcher", "single", "--cpus-per-task", "1", "--wait")

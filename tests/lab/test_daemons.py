@@ -6,7 +6,7 @@ import subprocess
 
 import msgspec
 
-from hpc_train.lab.daemons import Daemon, boot_id, end, is_alive, members, start_time
+from hpc_train.lab.daemons import Daemon, boot_id, end, is_alive, start_time
 from tests.submissions.waiting import wait_for
 
 
@@ -36,7 +36,3 @@ def test_who_does_not_listen_is_killed() -> None:
 
         assert end(alive, grace_s=0.2)
         assert process.wait() == -9
-
-
-def test_no_namespace_has_no_members() -> None:
-    assert members(["there-is-no-such-namespace"]) == set()

@@ -127,14 +127,6 @@ def test_a_twin_has_only_the_partitions_that_the_profile_names(name: str) -> Non
     assert ("the twin has one, gpu" in "".join(said)) == (not named)
 
 
-def test_the_twin_of_delta_has_no_partition_gpu() -> None:
-    site = load_site("delta").value
-    assert "PartitionName=gpu " not in slurm_conf(site, PLACE)
-    assert len(re.findall("PartitionName=", slurm_conf(site, PLACE))) == 12
-    more = "partitions: the site has more than the profile names; the twin refuses the others"
-    assert more in assumptions(site)
-
-
 def test_what_file_systems_need(tmp_path: Path) -> None:
     mine = profile(
         tmp_path,
