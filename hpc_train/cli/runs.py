@@ -20,9 +20,11 @@ from hpc_train.runs.run import Run
 
 if TYPE_CHECKING:
     from hpc_train.runs.run_states import RunStates
+    from hpc_train.submissions.follow_logs import RunLogs
 
 # A run id begins with one.
 _DATE = len("20261231")
+_LOG_PAUSE_S = 0.3
 
 
 @click.command()
@@ -155,12 +157,6 @@ def _print_folders(found: dict[Path, RunStates], root: Path) -> None:
 def _newer(found: RunStates) -> list[str]:
     """Return why the states of some runs are not known."""
     return [f"{run.folder.run_id}/{run.problem}" for run in found.runs if run.newer][:1]
-
-
-if TYPE_CHECKING:
-    from hpc_train.submissions.follow_logs import RunLogs
-
-_LOG_PAUSE_S = 0.3
 
 
 @click.command()

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 _UNREAD = 3
 
 
-@click.command("check")
+@click.group()
+def site() -> None:
+    """List, show, check, draft and test site profiles."""
+
+
+@site.command("check")
 @click.argument("names", metavar="NAME|FILE...", nargs=-1, required=True, shell_complete=sites)
 @click.option("--live", is_flag=True, help="Also compare one profile with the local Slurm or PBS.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -118,12 +123,12 @@ def _same(compared: int, name: str, cluster: Cluster | LivePbs) -> str:
     return f"{name} and the cluster {cluster.name} agree: {values}{rest}{version}"
 
 
-@click.command("test")
-@click.argument("site", metavar="NAME", shell_complete=sites)
+@site.command("test")
+@click.argument("wanted", metavar="NAME", shell_complete=sites)
 @setting_options
 @results_option
 @click.option("--update", is_flag=True, help="Replace the stored result.")
-def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
+def test_site(wanted: str, results: Path, *, update: bool, **given: Any) -> None:
     """Run the smoke job of a site and store its result as tests.expect of the profile.
 
     The job runs on two nodes for one minute. It checks that all ranks connect and that a sum is
@@ -136,7 +141,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         file = write_smoke_job(Path(folder))
         try:
-            prepared = prepare_and_warn(file, (), site, given)
+            prepared = prepare_and_warn(file, (), wanted, given)
         except HpcTrainError as failure:
             # The file is temporary.
             failure.message = failure.message.replace(str(file), "the smoke job")
@@ -177,7 +182,7 @@ def _print_result(smoke: Smoke) -> None:
         click.echo(f"warning: {warning}")
 
 
-@click.command("init")
+@site.command("init")
 @click.argument("name", required=False, shell_complete=sites)
 @path_option("-o", "--output", help="File to write the draft to.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
@@ -208,11 +213,6 @@ def init_site_profile(*, hosts: str | None, **options: Any) -> None:
 
 
 UNKNOWN = "?"
-
-
-@click.group()
-def site() -> None:
-    """List, show, check, draft and test site profiles."""
 
 
 @site.command("list")
@@ -326,11 +326,6 @@ def schema(*, keys: bool) -> None:
         echo_table(("key", "allowed", "default", "meaning"), list(key_rows()))
     else:
         click.echo(msgspec.json.format(schema_file("site").read_bytes(), indent=2))
-
-
-site.add_command(init_site_profile)
-site.add_command(check_site_profiles)
-site.add_command(test_site)
 
 
 def _text(value: Any) -> str:

@@ -100,14 +100,6 @@ def test_a_second_up_changes_nothing(lab: Lab, hpctrain: Hpctrain) -> None:
     assert state_file.read() == lab
 
 
-def test_other_settings_are_refused(lab: Lab, hpctrain: Hpctrain) -> None:
-    done = hpctrain("up", "--nodes", "3")
-    assert done.returncode == 2
-    assert "--nodes 4 instead of 3" in done.stderr
-    assert "hpctrain lab down" in done.stderr
-    assert state_file.read() == lab
-
-
 def test_the_profile_is_found_by_name(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

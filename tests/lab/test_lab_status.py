@@ -27,6 +27,8 @@ def test_a_broken_lab_with_other_settings_is_left_alone(lab: Lab, hpctrain: Hpct
     done = hpctrain("up", *SMALL)
     assert done.returncode == 2
     assert "--nodes 4 instead of 1" in done.stderr
+    assert "hpctrain lab down" in done.stderr
+    assert state_file.read() == lab
     others = [daemon for daemon in lab.daemons if daemon != victim]
     assert all(map(is_alive, others))
 
