@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.follow_runs import follow
 from hpc_train.cli.options import prepare_and_warn, results_option, setting_options, site_option
 from hpc_train.cli.output import say
+from hpc_train.cli.render import echo_scripts
 from hpc_train.cli.submit import announce, start
 from hpc_train.jobs.collectives import COLLECTIVES, DTYPES, collective_name
 from hpc_train.jobs.strategies import STRATEGIES
@@ -56,8 +58,6 @@ def train(
     """
     from hpc_train.base.data_folders import strategies_study
     from hpc_train.base.extras import need
-    from hpc_train.cli.follow_runs import follow
-    from hpc_train.cli.render import echo_scripts
     from hpc_train.cli.report import report
     from hpc_train.submissions.bench import check_this_machine, train_overrides
 
@@ -151,8 +151,6 @@ def _bench(
     prepared = prepare_and_warn(Path("bench"), (), site, given, starts=not dry_run, own=own)
     check_ranks(prepared, options)
     if dry_run:
-        from hpc_train.cli.render import echo_scripts
-
         echo_scripts(prepared)
     else:
         _submit(prepared, results, wait=wait)
@@ -160,7 +158,6 @@ def _bench(
 
 def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     """Submit the job; if it is waited for, print its table."""
-    from hpc_train.cli.follow_runs import follow
     from hpc_train.submissions.bench import bench_table
 
     done = start(prepared, results)

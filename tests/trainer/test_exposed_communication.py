@@ -17,12 +17,7 @@ import torch
 from torch import distributed
 from torch.profiler import ProfilerActivity, profile
 
-from hpc_train.trainer.measurements import (
-    ExposedCommunication,
-    exposed_seconds,
-    peak_bytes,
-    spans,
-)
+from hpc_train.trainer.measurements import ExposedCommunication, exposed_seconds, peak_bytes, spans
 from hpc_train.trainer.process_group import any_ranks
 from hpc_train.trainer.strategies.whole_model import keep_type
 
