@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import shlex
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -211,7 +211,9 @@ def _checked(
         )
         for run in study.runs
     )
-    said = "; ".join(filter(None, (guessed_values(found.records, stats), study.guessed)))
+    said = study.guessed
+    if not said.startswith("if "):
+        said = "; ".join(filter(None, (guessed_values(found.records, stats), said)))
     notes = (*study.notes, *warnings)
     study = msgspec.structs.replace(study, runs=runs, notes=notes, guessed=said)
     failed = tuple(stats.failed.values())
@@ -251,12 +253,9 @@ def _with_durations(
     done = [run for run in study.runs if run.state == JobState.COMPLETED.value and run.wall_s]
     if not done or any(own & _TIMED for own in known.values()):
         return records, ""
-    from hpc_train.logs.pattern_suggestions import suggested_for
-
     logs = next(log_files([run.folder.logs]) for run in own if run.folder.run_id == done[0].run_id)
-    _, offered = suggested_for(logs) or ("", [])
-    if timed := [one.words for one in offered if one.metric in _TIMED]:
-        return records, timed[0]
+    if offered := _offered(logs):
+        return records, offered
     if not all(known.get(run.run_id, set()) & _OF_TRAINING for run in done):
         return records, ""
     durations = [
@@ -267,6 +266,14 @@ def _with_durations(
         for run in done
     ]  # fmt: skip
     return joined_arrays((records, record_arrays(durations))), _BY_DURATION
+
+
+def _offered(logs: Iterable[Path]) -> str:
+    """Return the option that reads a line which may state a time or a rate; empty without one."""
+    from hpc_train.logs.pattern_suggestions import suggested_for
+
+    _, offered = suggested_for(logs) or ("", [])
+    return next((one.words for one in offered if one.metric in _TIMED), "")
 
 
 def _foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> ReportInputs:
@@ -293,6 +300,12 @@ def _foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Report
     found = _sized(found, search, points)
     found = msgspec.structs.replace(found, study=without(found.study, search.excluded, None))
     refuse_same_logs(found.study, found.logs)
+    if found.logs and not any(own & _TIMED for own in metrics_of(found.records).values()):
+        well = [run.run_id for run in found.study.runs if run.state == JobState.COMPLETED.value]
+        said = _offered(path for run in well for path in found.logs.get(run, ()))
+        found = msgspec.structs.replace(
+            found, study=msgspec.structs.replace(found.study, guessed=said or found.study.guessed)
+        )
     used = {run: conditions_of(None, transport) for run, transport in found.transports.items()}
     return _checked(found, used, stats)
 

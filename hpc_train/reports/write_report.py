@@ -111,6 +111,8 @@ def _written(report: Report, path: Path, form: str | None) -> Iterator[Path]:
             reasons = (str(row["problem"]) for row in report.run_rows if row["problem"])
             why = next(reasons, report.summary[0] if report.summary else "no result")
             hint = f"the same command without -o {path} prints the report"
+            offered = (line.partition("; if ")[2] for line in report.summary)
+            hint = next((f"if {one}" for one in offered if one), hint)
             message = f"{path} was not written, there is nothing to draw: {why}"
             raise NothingToDrawError(message, hint)
         content = report.figures[0].images[path.suffix[1:]]

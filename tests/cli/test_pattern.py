@@ -126,3 +126,15 @@ def test_a_pattern_reads_no_table(hpctrain: Hpctrain) -> None:
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "a.csv: not a log, so --pattern reads no line of it" in refused.stderr
     assert "hpctrain report reads a table of jobs" in hpctrain("collect", "a.csv").stderr
+
+
+def test_a_figure_of_unread_lines_names_the_pattern_that_reads_them(hpctrain: Hpctrain) -> None:
+    lines = (f"[{n:4}] batch done in 0.008{n} sec, loss=2.3{n}\n" for n in range(9))
+    Path("a.log").write_text("".join(lines))
+    words = ("report", "a.log", "--gpus", "1", "-o", "a.pdf")
+    refused = hpctrain(*words)
+    assert refused.returncode == 3
+    pattern = shlex.split(refused.stderr.partition(": --")[2])
+    assert pattern[0] == "pattern"
+    done = hpctrain(*words, "--pattern", pattern[1])
+    assert (done.returncode, Path("a.pdf").read_bytes()[:4]) == (0, b"%PDF")

@@ -46,7 +46,10 @@ def test_sizes_of_logs_that_state_none_are_asked_for_and_given_as_options(
     ("words", "reason"),
     [
         (("--gpus", "8"), "--gpus has 1 number, and there are 2 logs: a.log, b.log"),
-        (("--ranks", "8,4"), "b.log: the log says world_size 16, not 4 (b.log:1), --ranks 4 says"),
+        (
+            ("--ranks", "8,4"),
+            "b.log: the log says world_size 16, not 4 (b.log:1), --ranks 4 states",
+        ),
         (("--gpus", "8,x"), "--gpus 8,x: a whole number from 1 for each log is needed"),
     ],
 )
