@@ -1,7 +1,5 @@
 """Executor `hosts`: machines of a list by ssh, one run of a queue after the other."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -1,7 +1,5 @@
 """Executor `local`: this machine, one run after the other, in the background."""
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile

@@ -4,8 +4,6 @@ The lock of the queue says that this process runs; the lock of a host is held th
 that a run goes on and is bounded without this process.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import shlex

@@ -5,8 +5,6 @@ checks the keys of hosts. A remote command is always `bash -s`: the shell of the
 would split and expand its words again.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import time

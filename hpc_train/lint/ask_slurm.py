@@ -1,7 +1,5 @@
 """What Slurm says of a script: `sbatch --test-only`, and the facts that a refusal is about."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """The variables that a script sets, and how it starts its ranks: srun, mpirun, torchrun, nested."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Apply the rules to a script; the findings depend only on the script and its context."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice

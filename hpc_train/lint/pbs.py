@@ -4,8 +4,6 @@ Source: OpenPBS 23.06, qsub(1B) and pbs_resources(7B); which lines its qsub acce
 and `pbs_fgets_extend` of its source for lines that are continued.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

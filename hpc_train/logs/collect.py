@@ -119,7 +119,7 @@ def packs_in(logs: Sequence[Log], wanted: Wanted, census: ParseStats) -> Iterato
         if number := census.damaged.get(log.source):
             are = "line is" if number == 1 else "lines are"
             where = log.source if log.source.endswith(log.run) else f"{log.run}: {log.source}"
-            _log.warning("%s: %d %s cut, written over or without a number", where, number, are)
+            _log.warning("%s: %d %s truncated, overwritten or without a number", where, number, are)
 
 
 def _again(pack: Pack, once: set[tuple[str, str, str, str, float]]) -> set[int]:

@@ -1,7 +1,5 @@
 """Executor `pbs`: run folders -> qsub; qstat and qdel after."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -3,8 +3,6 @@
 Codes and letters: OpenPBS 23.06, qstat(1B), pbs_job_attributes(7B), job.h; and its answers.
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 import re

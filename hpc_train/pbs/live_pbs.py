@@ -1,7 +1,5 @@
 """A live PBS: what it says of its queues and nodes, and the limits of a job in a queue."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping
 from typing import Any, Literal

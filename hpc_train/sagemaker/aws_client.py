@@ -1,7 +1,5 @@
 """Clients of AWS, what its errors mean, and what would keep training jobs from starting."""
 
-from __future__ import annotations
-
 import os
 import re
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Runs of a region -> their states, ends and logs, with one list of jobs."""
 
-from __future__ import annotations
-
 import datetime
 import re
 import time

@@ -4,8 +4,6 @@ Fields and limits: service model of SageMaker, API version 2017-07-24. The image
 script, so it needs bash and python, and no toolkit of AWS.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -79,7 +79,7 @@ def test_a_number_of_all_nodes_is_divided_at_each_size(hpctrain: Hpctrain) -> No
     assert "--gpus 8 is not 1 x --gpus-per-node a100:4" in both
     assert hpctrain(*words, "--gres", "shard:2").returncode == 2
     uneven = hpctrain(*words, "-n", "3").stderr
-    assert "--ntasks 3: not a multiple of the 2 nodes" in uneven
+    assert "--ntasks 3: not a multiple of 2 nodes" in uneven
     assert "--tasks-per-node 4,8 is" in hpctrain(*words, "-n", "4,8").stderr
 
 

@@ -15,14 +15,14 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 SLACK = 0.02
 BUDGET: dict[str, float] = {
     "modules": 296,
-    "lines of modules": 69_044,
+    "lines of modules": 68_996,
     "modules with a single importer": 52,
     "per cent of lines that are imports": 6.5,
     "imports inside functions": 228,
     "value classes": 400,
     "lines of tests": 57_533,
     "test files": 417,
-    "words of docs": 40_092,
+    "words of docs": 40_090,
     "lines of templates": 993,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}

@@ -4,8 +4,6 @@ Here: one module for each subject; a function with `@rule` is a rule.
 Not here: reading scripts (`lint`, `base.shell`), queues and their limits (`plans.queue_limits`).
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from hpc_train.lint.rule import LintRule

@@ -1,7 +1,5 @@
 """Rules on what ranks find around them: variables and their names, containers, conda."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rules on how a script ends: exit codes, signals, requeue."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Iterator

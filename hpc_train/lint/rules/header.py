@@ -1,7 +1,5 @@
 """Rules on the header of a script: the #! line and the form of the directives."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rules on how NCCL finds its network: devices, interfaces, plug-ins."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Rules on jobs of PBS: `#PBS` lines, output, folder, environment, how the ranks are started."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import takewhile

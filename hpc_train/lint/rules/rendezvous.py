@@ -1,7 +1,5 @@
 """Rules on the rendezvous: its address and port, and the number of each rank."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

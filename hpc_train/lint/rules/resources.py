@@ -1,7 +1,5 @@
 """Rules on the requested resources: options that exclude, contradict or require one another."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

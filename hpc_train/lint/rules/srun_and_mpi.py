@@ -1,7 +1,5 @@
 """Rules on srun and mpirun: environment, size and places of their ranks, termination."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import pairwise, takewhile

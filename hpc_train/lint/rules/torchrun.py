@@ -1,7 +1,5 @@
 """Rules on torchrun: the numbers of agents, workers and nodes must agree."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator
