@@ -88,9 +88,10 @@ def read_records(path: Path) -> pd.DataFrame:
         frame = pd.read_parquet(path, columns=list(_NEEDED), dtype_backend="pyarrow")
         whole: dict[str, Any] = {name: frame[name].fillna(1) for name in ("line", "steps")}
         whole["unit"] = frame["metric"].astype(object).map(UNITS).fillna("1")
-        kinds = dict.fromkeys((*TEXTS, "unit"), "category") | dict.fromkeys(NUMBERS, "float64")
-        kinds |= dict.fromkeys(("line", "steps"), "int64")
-        found: pd.DataFrame = frame.assign(**whole).astype(kinds)
+        kinds = dict.fromkeys((*TEXTS, "unit"), "category") | dict.fromkeys(NUMBERS, "Float64")
+        floats = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(("line", "steps"), "int64")
+        # Of missing values older versions of pandas make floats only by way of Float64.
+        found: pd.DataFrame = frame.assign(**whole).astype(kinds).astype(floats)
     return found[list(Record.__struct_fields__)]
 
 

@@ -1,13 +1,11 @@
 """submitit's executor and watcher, with a rendered script instead of a pickled function.
 
-The overridden methods are private, so submitit's version is pinned in pyproject.toml and each of
-them has a test.
+The overridden methods are private, so pyproject.toml pins submitit, and each of them has a test.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import io
 import os
 import tempfile
@@ -61,7 +59,7 @@ class QueueWatcher(slurm.SlurmInfoWatcher):
     """Queries as `hpctrain status` does: squeue, then sacct if there is accounting."""
 
     cluster = SlurmEndpoint()
-    _since = datetime.date.today().isoformat()
+    _since = time.strftime("%Y-%m-%d")
 
     def update(self) -> None:
         """Query all unfinished jobs with one call."""
@@ -70,8 +68,8 @@ class QueueWatcher(slurm.SlurmInfoWatcher):
             return
         self._num_calls += 1
         for job, report in job_reports(self.cluster, waiting, self._since).items():
-            state, nodes = report.state.value, report.nodes
-            self._info_dict[job] = {"JobID": job, "State": state, "NodeList": nodes}
+            found = {"State": report.state.value, "NodeList": report.nodes}
+            self._info_dict[job] = {"JobID": job, **found}
             if report.state.finished:
                 self._finished.add(job)
         self._last_status_check = time.time()
