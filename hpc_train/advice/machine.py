@@ -1,7 +1,5 @@
 """Profile and partition -> the machine that forecasts are about, each value with its source."""
 
-from __future__ import annotations
-
 import math
 
 from hpc_train.base.errors import PlanError

@@ -1,7 +1,5 @@
 """The size of a program: what a forecast needs to know of a training, each with its source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

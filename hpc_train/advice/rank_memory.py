@@ -5,8 +5,6 @@ with a fused attention, 34 with dropout; with full checkpointing only its input 
 arXiv 2205.05198). Logits are kept in the type of the operations and twice in fp32.
 """
 
-from __future__ import annotations
-
 from hpc_train.advice.advice import Range, RankMemory, exactly
 from hpc_train.advice.program import ProgramSize, block_parameters
 from hpc_train.jobs.strategies import (

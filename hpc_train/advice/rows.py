@@ -1,7 +1,5 @@
 """Program and machine -> one row for each strategy and size: memory, traffic, time, cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The time of a step: by formulas within bounds, and on the measured curve with its band."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ A training is distributed for one of two reasons: it does not fit, or it takes t
 comes first; of the strategies that fit, the first in the order of preference needs no other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import inf
 

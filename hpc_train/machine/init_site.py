@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -191,12 +192,16 @@ def _check(text: str, name: str, source: str) -> None:
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
-    """Write a draft atomically."""
+    """Write a draft atomically; a folder that was made for it is removed if that fails."""
+    made = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without --force it fails if another process has written the file meanwhile.
         write_atomic(path, text.encode(), replace=force)
     except OSError as failure:
+        if made:
+            with suppress(OSError):
+                path.parent.rmdir()
         if isinstance(failure, FileExistsError) and path.exists():
             raise SpecError(f"{path} exists already", "another one: -o FILE") from None
         raise cannot_write(path, failure) from None

@@ -85,13 +85,18 @@ def _end_with_rank() -> None:
 
 
 def _watch(read: int) -> None:
-    """End this process at a TERM that follows the failure of another rank."""
+    """Look at each signal also where the main thread waits for other ranks, and runs no handler."""
     while number := os.read(read, 1):
-        # A file that is being written has no content yet.
-        with suppress(OSError):
-            failed = Path(os.environ.get(FAILURE) or os.devnull).stat().st_size > 0
-            if number[0] == signal.SIGTERM and failed:
-                os._exit(_TERMINATED)
+        _end_after_failure(number[0])
+
+
+def _end_after_failure(number: int) -> None:
+    """End this process at a TERM that follows the failure of another rank."""
+    # A file that is being written has no content yet.
+    with suppress(OSError):
+        failed = Path(os.environ.get(FAILURE) or os.devnull).stat().st_size > 0
+        if number == signal.SIGTERM and failed:
+            os._exit(_TERMINATED)
 
 
 def _note(number: int, frame: FrameType | None) -> None:
@@ -100,4 +105,6 @@ def _note(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGTERM and os.getpid() != _process:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
+    # Before the program could see the request and end with 0.
+    _end_after_failure(number)
     _stop = True

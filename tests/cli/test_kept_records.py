@@ -26,7 +26,7 @@ def log(hpctrain: Hpctrain) -> Path:
 def test_kept_is_what_the_logs_held_last(hpctrain: Hpctrain, log: Path) -> None:
     log.write_bytes(EVENT % 1 + b'@hpct {"step":\n')
     first = hpctrain("collect", "job", "--json")
-    assert first.stderr.count("cut, written over") == 1
+    assert first.stderr.count("truncated, overwritten") == 1
     kept = log.parents[1] / "records.jsonl"
     assert kept.read_text() == first.stdout
     written = kept.stat().st_mtime_ns

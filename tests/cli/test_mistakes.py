@@ -118,7 +118,7 @@ MISTAKES = PLAIN | FILES | {
         lambda: Path("logs").mkdir(),
     ),
     "binary": Mistake(
-        "report prog", 2, ("prog: is no text", "name the log"),
+        "report prog", 2, ("prog: is a binary file, not text", "name the log"),
         lambda: shutil.copy(sys.executable, "prog"),
     ),
     "newer version": Mistake(

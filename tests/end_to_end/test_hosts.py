@@ -119,7 +119,7 @@ def test_a_host_without_power_ends_the_run_on_the_others(mine: HostsUser) -> Non
     try:
         row = mine.wait("NODE_FAIL")
         assert row["problem"].startswith("host2 has not answered for ")
-        assert row["problem"].endswith(" s, nor does host1 reach it")
+        assert row["problem"].endswith(" s, and host1 cannot reach it")
         assert not mine.left("host1")
     finally:
         mine.lab.switch_on_all()

@@ -1,7 +1,5 @@
 """Report -> CSV of its first table, or long CSV with a row for each run and metric."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Report -> JSON, the contract for programs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 r"""Report -> LaTeX tables in the style of the package booktabs; needs \usepackage{booktabs}."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, zip_longest

@@ -1,7 +1,5 @@
 """Report -> Markdown with GitHub tables."""
 
-from __future__ import annotations
-
 import re
 
 from hpc_train.reports.formats.text import values_of

@@ -1,7 +1,5 @@
 """Report -> the text of its page."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
