@@ -43,9 +43,7 @@ def test_submit_and_report_say_that_sockets_are_not_what_was_promised(hpctrain: 
     assert "; the profile states infiniband (logs/rank-0.out:" in done.stderr
     report = hpctrain("report", "train", "--notes")
     assert " sockets " in report.stdout
-    assert "transport: NCCL sends data between nodes over TCP sockets" in " ".join(
-        report.stdout.split()
-    )
+    assert "transport: NCCL sends data between nodes" in " ".join(report.stdout.split())
     assert report.stderr == ""
     row = json.loads(hpctrain("report", "train", "-f", "json").stdout)["rows"][0]
     assert row["transport"] == "sockets"
