@@ -13,6 +13,8 @@ from hpc_train.submissions.typed_command import in_our_words
 _ALIKE = 0.75
 # Long options of sbatch that programs have as well.
 _OF_PROGRAMS = "output error input batch profile comment extra verbose version quiet wait".split()
+# Options that read the lines of a run.
+_OF_REPORT = ("--pattern", "--scope", "--parser", "--rates")
 
 
 class JobCommand(click.Command):
@@ -62,8 +64,10 @@ class JobCommand(click.Command):
         scheduler, is_certain = _of_sbatch(name, words, known)
         long = [one for one in known if one.startswith("--")]
         alike = difflib.get_close_matches(name, long, n=1, cutoff=_ALIKE)
-        answer = scheduler or f"No such option {name!r}{_of_report(name, script)}."
-        if alike and not scheduler:
+        ran = f"; it is one of hpctrain report, once {script or 'the script'} has run"
+        report = ran if name in _OF_REPORT else ""
+        answer = scheduler or f"No such option {name!r}{report}."
+        if alike and not scheduler and not report:
             answer += f" Did you mean {alike[0]!r}?"
         if not script or is_certain:
             return answer if scheduler else ""
@@ -94,13 +98,6 @@ def _of_sbatch(option: str, words: Sequence[str], known: Sequence[str]) -> tuple
         answer = f"use {ours if ours in known else key}" if problem[1] else problem[0]
     certain = not is_letter and name not in _OF_PROGRAMS
     return f"{option} is an option of sbatch: {answer}.", certain
-
-
-def _of_report(option: str, script: str) -> str:
-    """Return that `report` has an option, if it reads lines of logs."""
-    if option not in ("--pattern", "--scope", "--parser", "--rates"):
-        return ""
-    return f"; it is one of hpctrain report, once {script or 'the script'} has run"
 
 
 def _is_script(word: str) -> bool:

@@ -41,8 +41,8 @@ def test_a_misspelt_option_is_named(hpctrain: Hpctrain) -> None:
 
 
 def test_an_option_of_report_is_named_as_such(hpctrain: Hpctrain) -> None:
-    said = hpctrain("submit", "train.py", "--pattern", "a=(.+)").stderr
-    assert "'--pattern'; it is one of hpctrain report, once train.py has run. " in said
+    said = hpctrain("submit", "train.py", "--rates", "job").stderr
+    assert "'--rates'; it is one of hpctrain report, once train.py has run. Options of" in said
 
 
 GENERIC = "--site slurm-generic -p gpu -c 4 -t 5m"

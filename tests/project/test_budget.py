@@ -15,7 +15,7 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 SLACK = 0.02
 BUDGET: dict[str, float] = {
     "modules": 296,
-    "lines of modules": 68_988,
+    "lines of modules": 68_985,
     "modules with a single importer": 52,
     "per cent of lines that are imports": 6.5,
     "imports inside functions": 228,
