@@ -83,8 +83,7 @@ def wait_for(done: Submitted) -> NoReturn:
     """Follow the submitted runs to their end, print the next command, and exit."""
     from hpc_train.cli.follow_runs import follow
 
-    code = follow(done.home, done)
-    asked = False
+    code, line = follow(done.home, done), ""
     # A login node may have the core alone.
     if code != 1 and is_installed("report"):
         from hpc_train.reports.build import headline
@@ -94,9 +93,7 @@ def wait_for(done: Submitted) -> NoReturn:
         words = [str(path.relative_to(done.home.parent) if usual else path) for path in paths]
         for line in headline(words, done.home.parent):
             click.echo(plain(line), err=True)
-            # That line is the command.
-            asked |= line.endswith("--rates job, or --rates rank")
-    if code == 0 and _is_study(done) and not asked:
+    if code == 0 and _is_study(done) and not line.startswith("next: "):
         click.echo(f"next: hpctrain report {_typed(done.home, done)}", err=True)
     sys.exit(code)
 

@@ -183,7 +183,10 @@ def _column(name: str, where: str) -> TableColumn:
         bare, _ = vocabulary.ASSUMED.get(bare, (bare, ""))
         ours = UNITS[vocabulary.PER_GPU.get(bare, bare)]
         known = ", ".join(vocabulary.FACTORS.get(ours, {ours: 1}))
-        raise LogParseError(f"{where}: {name!r}: {bare} is in {ours}", f"allowed units: {known}")
+        unit = name.replace("(", "[").partition("[")[2].rstrip(")] ")
+        raise LogParseError(
+            f"{where}: {name!r}: {unit!r} is not a unit of {bare}", f"allowed: {known}, or no unit"
+        )
     if meant := vocabulary.misspelt(word, vocabulary.KNOWN):
         raise LogParseError(
             f"{where}: unknown column {name!r}; did you mean {meant!r}?",

@@ -44,6 +44,7 @@ from hpc_train.runs.run import JobState
 _LOST = "not_finite"
 _STARTED = ("started", "start_time", "start", "created", "timestamp")
 _MILLISECONDS = 1e11
+_REMARKS = ("remark", "remarks", "comment", "comments", "note", "notes")
 # A row that sums up more is one value.
 _MOST_RUNS = 1000
 _SCALING = "scaling"
@@ -103,8 +104,8 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
     for table, title in zip(tables, titles, strict=True):
         meanings = columns(table.names, f"{table.path}:{table.line}")
         plain, said = _with_points(table, meanings)
-        meanings = _settings_and_fractions(plain, meanings)
-        said += [one.assumed for one in meanings if one.kind == "unused" and one.assumed]
+        meanings = _with_gpus_of_node(plain, _settings_and_fractions(plain, meanings))
+        said += [one.assumed for one in meanings if one.kind in ("unused", "size") and one.assumed]
         rows = [_row(plain, meanings, place) for place in range(len(plain.rows))]
         notes += _notes(table, meanings, rows)
         assumed |= dict.fromkeys(said)
@@ -235,14 +236,30 @@ def _comma(text: str) -> str:
     return "either" if is_group else "decimal"
 
 
+def _with_gpus_of_node(
+    table: ResultTable, meanings: Sequence[TableColumn]
+) -> tuple[TableColumn, ...]:
+    """Return the columns; `gpus` that are the same on each number of nodes are those of a node."""
+    sizes = {one.name: place for place, one in enumerate(meanings) if one.kind == "size"}
+    found = list(meanings)
+    if sizes.keys() == {"nodes", "gpus"}:
+        name = table.names[sizes["gpus"]]
+        nodes, gpus = ({cells[sizes[key]] for _, cells in table.rows} for key in ("nodes", "gpus"))
+        if len(gpus) == 1 < len(nodes) and "total" not in name.lower():
+            why = f"{name!r} as those of one node (the same on each number of nodes)"
+            found[sizes["gpus"]] = TableColumn("size", "gpus_per_node", assumed=why)
+    return tuple(found)
+
+
 def _settings_and_fractions(
     table: ResultTable, meanings: Sequence[TableColumn]
 ) -> tuple[TableColumn, ...]:
     """Return the columns; an unknown one of numbers is an axis only if sizes share its values.
 
     A setting is tried at several sizes, a result (`gpu_util`) recurs by chance; a text that no two
-    rows share, where the sizes differ in each row or no row with it has a result, is a remark. A
-    fraction in numbers above 1 is a percentage.
+    rows share, where the sizes differ in each row, few rows have a text or no row with it has a
+    result, is a remark. A fraction in numbers above 1 is a
+    percentage.
     """
     sizes = [place for place, column in enumerate(meanings) if column.kind == "size"]
     results = [n for n, column in enumerate(meanings) if column.name in RESULT_COLUMNS]
@@ -263,7 +280,8 @@ def _settings_and_fractions(
                 continue
             stated = [cells for _, cells in table.rows if cells[place] not in _ABSENT]
             lost = not any(cells[one] not in _ABSENT for cells in stated for one in results)
-            if len(seen) == len(stated) and (lost or 2 < len(table.rows) == len(sized)):
+            few = 2 * len(stated) <= len(table.rows) and all(" " in text for text in seen)
+            if len(seen) == len(stated) and (lost or few or 2 < len(table.rows) == len(sized)):
                 why = f"{table.names[place]!r} as a remark (no two rows share a text)"
                 found[place] = TableColumn("unused", column.name, assumed=why)
         # 76.1 can only be a percentage, and so are the others of its column.
@@ -290,7 +308,9 @@ def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Ro
         name = ", ".join((*row.of("count"), *row.of("spread")))
         row.runs = _summed_up(row, meanings)
     except ValueError as wrong:
-        raise LogParseError(f"{row.place}: {name}: {wrong}", "correct this cell") from None
+        of_node = "gpus" in row.sizes and "nodes" in row.sizes
+        hint = "; `gpus` is of the whole job, of one node it is gpus_per_node" * of_node
+        raise LogParseError(f"{row.place}: {name}: {wrong}", f"correct this cell{hint}") from None
     if not row.sizes:
         raise LogParseError(
             f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
@@ -371,6 +391,9 @@ def _summed_up(row: _Row, columns: Sequence[TableColumn]) -> Sequence[Mapping[st
 def _run(row: _Row, name: str) -> ExpectedRun:
     cells = row.of("run")
     state, problem = run_state(cells, row.place)
+    unused = row.of("unused")
+    if state != OK or not row.has_result:
+        problem = problem or next((unused[name] for name in _REMARKS if name in unused), "")
     if state == OK and not row.has_result:
         problem = problem or f"{row.place}: no time and no rate in this row"
         for column, word in islice(row.words.items(), 1):
@@ -378,7 +401,6 @@ def _run(row: _Row, name: str) -> ExpectedRun:
             problem = f"{row.place}: {column}: {word}"
     if "exclude" in cells:
         state, problem = EXCLUDED, cells["exclude"]
-    unused = row.of("unused")
     return ExpectedRun(
         run_id=name,
         axes=row.of("axis"),

@@ -288,6 +288,8 @@ def _joined(head: str, more: str) -> Iterator[str]:
     yield _word(f"{more}_{head}")
     if head in ASSUMED and more in MEASURES:
         yield more
+    if more in ("total", "all", "global", "overall"):
+        yield head
 
 
 def _with_ending(word: str) -> Heading:

@@ -146,7 +146,9 @@ def headline(words: Sequence[str], root: Path) -> tuple[str, ...]:
     if not any(row["state"] == JobState.COMPLETED.value for row in rows):
         why = next((str(row["problem"]) for row in rows if row["problem"]), "")
         if why:
-            return (f"no result: {why}",)
+            _, is_option, pattern = inputs.study.guessed.rpartition(": --pattern ")
+            command = f"next: hpctrain report {inputs.study.asked} --pattern {pattern}"
+            return (f"no result: {why}", *[command] * bool(is_option))
     elif len(rows) == 1:
         known = ((form, rows[0].get(key)) for key, form in _VALUES.items())
         values = [form.format(value) for form, value in known if value is not None]

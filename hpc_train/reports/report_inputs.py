@@ -112,14 +112,18 @@ def report_inputs(
 
     sizes = "".join(f" --{name} {','.join(map(str, n))}" for name, n in search.sizes.items())
     batch, scaling = search.batch or found.study.batch, search.scaling or found.study.scaling
+    records, assumed = with_rates(found.records, search.rates)
+    assumed = ", ".join(filter(None, (found.study.assumed, assumed)))
+    of_whom = f"rates whose lines do not say of whom are of the {search.rates}, as declared."
     study = msgspec.structs.replace(
         found.study,
         # The words that a command repeats.
         asked=shlex.join(words[:_REPEATED]) + " …" * (len(words) > _REPEATED) + sizes,
         scaling=scaling or ("strong" if batch else None),
         batch=batch,
+        assumed=assumed,
+        notes=(*found.study.notes, *[of_whom] * bool(search.rates)),
     )
-    records = with_rates(found.records, search.rates) if search.rates else found.records
     return msgspec.structs.replace(found, study=study, records=records)
 
 

@@ -50,7 +50,7 @@ from hpc_train.reports.tables import (
     points_table,
     runs_table,
 )
-from hpc_train.runs.expected_runs import OF_WHICH, ExpectedStudy, state_sizes
+from hpc_train.runs.expected_runs import OF_EACH_RANK, ExpectedStudy, state_sizes
 from hpc_train.scaling.report_options import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -210,15 +210,13 @@ def summary_lines(
     ]
     if not points:
         return (*answer, *guessed)
-    asked = [text for text in runs["problem"] if text.endswith(OF_WHICH)]
-    reasons = [text for text in runs["problem"] if text and not text.endswith(OF_WHICH)]
+    reasons = [text for text in runs["problem"] if text]
     nothing: tuple[str, ...] = ()
     if reasons and not any(row["n_ok"] for row in points):
         option = f"; {study.guessed}" if study.guessed.startswith("if ") else ""
         nothing = (f"No run has a result: {reasons[0]}{option}.",)
     measured = [_regime(study, points), constants(points), _warmup(study, runs, points)]
     return (
-        *(f"{one} hpctrain report {study.asked} --rates job, or --rates rank" for one in asked[:1]),
         *_looks_weak(study, points),
         *(nothing or answer),
         *flag_caveats(points, implausible=True),
@@ -461,6 +459,8 @@ def _result(found: _Points, top: Row, series: str) -> str:
         text += f", efficiency {fixed(top['efficiency'], 0, 100)} %"
     if top["assumption"]:
         text += f", {top['assumption']}"
+        if top["assumption"].endswith(OF_EACH_RANK) and top["ideal"]:
+            text += f" ({fixed(top['speedup'] * top['ideal'], 2)} times)"
     best = found.best([series], largest=False)
     if best is not None and best is not top:
         text += f"; fastest: {found.named(best)} {speed(best)}"

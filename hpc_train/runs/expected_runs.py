@@ -19,7 +19,7 @@ from hpc_train.runs.run_folders import read_study
 
 # Prefix of the problem of a run whose log states another size than the recorded one.
 # What a line with a rate does not say, and a person has to.
-OF_WHICH = "of the job or of each rank?"
+OF_EACH_RANK = "if each rank prints its own: --rates rank"
 CONTRADICTED = "the log says world_size "
 MISSING = "MISSING"
 EXCLUDED = "EXCLUDED"

@@ -16,8 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpc_train.base.metrics import RATE_RECORDS
-from hpc_train.logs.record import Pack, Record, packs_of
-from hpc_train.runs.expected_runs import OF_WHICH
+from hpc_train.logs.record import RESULTS, Pack, Record, packs_of
+from hpc_train.runs.expected_runs import OF_EACH_RANK
 
 Marks = pd.Series  # of bool, with the index of the frame that they choose from
 TEXTS = ("run", "source", "parser", "metric", "scope", "node", "variant")
@@ -109,20 +109,22 @@ def _unknown_rates(records: pd.DataFrame) -> Marks:
     return plain & records["metric"].isin(RATE_RECORDS)
 
 
-def rate_questions(records: pd.DataFrame) -> dict[str, str]:
-    """Return for each run with such a rate the last one, and what is not known of it."""
-    return {
-        one.run: f"{one.value:{'.0f' if one.value > 1e3 else '.4g'}} "
-        f"{one.metric.partition('_')[0]}/s: {OF_WHICH}"
-        for one in records_in(records[_unknown_rates(records)])
-    }
+def with_rates(
+    records: pd.DataFrame, of: Literal["job", "rank"] | None
+) -> tuple[pd.DataFrame, str]:
+    """Return the records; such rates are those of the job, or of the rank with one GPU.
 
-
-def with_rates(records: pd.DataFrame, of: Literal["job", "rank"]) -> pd.DataFrame:
-    """Return the records; such rates are those of the job, or of the rank with one GPU."""
-    scope = records["scope"].astype(object)
-    scope = scope.mask(_unknown_rates(records), "global" if of == "job" else "per_gpu")
-    return records.assign(scope=scope.astype("category"))
+    Without `of`, those of runs with no other result are assumed to be of the job; the text says so.
+    """
+    unknown, scope = _unknown_rates(records), records["scope"].astype(object)
+    if of is None:
+        results = records["metric"].isin(RESULTS)
+        known = records.loc[results & (scope != "unknown"), "run"].unique()
+        unknown &= ~records["run"].isin(known)
+    scope = scope.mask(unknown, "per_gpu" if of == "rank" else "global")
+    is_assumed = of is None and bool(unknown.any())
+    said = f"reading printed rates as those of the whole job; {OF_EACH_RANK}" * is_assumed
+    return records.assign(scope=scope.astype("category")), said
 
 
 def of_last_job(

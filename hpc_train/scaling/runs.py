@@ -38,7 +38,6 @@ from hpc_train.scaling.record_arrays import (
     first_known,
     known,
     positive,
-    rate_questions,
     record_arrays,
     usable,
 )
@@ -114,7 +113,7 @@ def run_frame(study: ExpectedStudy, records: pd.DataFrame | Iterable[Record]) ->
     _add_use_of_hardware(found, measured, lengths)
     found["conditions"] = _with_programs(own, _printed_conditions(own, study.runs), lengths)
     _add_computed_operations(found)
-    _add_verdicts(found, study, rows, rate_questions(given))
+    _add_verdicts(found, study, rows)
     # A table states the steps behind its one time.
     stated = np.nan_to_num(found["optimiser_steps"])
     counted = np.where(found["seen"] > 0, found["steps"], stated)
@@ -267,9 +266,7 @@ def _largest_timer(measured: Measurements, words: re.Pattern[str]) -> Floats:
     return most
 
 
-def _add_verdicts(
-    found: _Columns, study: ExpectedStudy, rows: pd.DataFrame, asked: Mapping[str, str]
-) -> None:
+def _add_verdicts(found: _Columns, study: ExpectedStudy, rows: pd.DataFrame) -> None:
     """Add state and problem of each run."""
     states, why = [run.state for run in study.runs], [run.problem for run in study.runs]
     ok = np.array([state == OK for state in states], dtype=bool)
@@ -293,7 +290,7 @@ def _add_verdicts(
             problem = problem if unmeasured[run] else why[run] or problem
         else:
             problem = f"{CONTRADICTED}{world[run]:g}, but rank {one.ranks - 1:.0f} prints"
-        states[run], why[run] = UNPARSED, asked.get(one.run_id, problem)
+        states[run], why[run] = UNPARSED, problem
     found["state"], found["problem"] = states, why
 
 

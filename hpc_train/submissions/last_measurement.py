@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import HpcTrainError
@@ -14,8 +14,8 @@ from hpc_train.logs.collect import logs_of, packs_in, wanted
 from hpc_train.logs.line_dispatch import Mark
 from hpc_train.logs.pattern_suggestions import Suggestion, suggested_for
 from hpc_train.logs.read_log import GUESSING, Log, ParseStats, parsers_of, read
-from hpc_train.logs.record import RESULTS, Pack
-from hpc_train.reports.collect import deleted_logs, has_one_rank
+from hpc_train.logs.record import RESULTS
+from hpc_train.reports.collect import deleted_logs
 from hpc_train.runs.expected_runs import run_time_s
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_folders import read_study
@@ -164,8 +164,6 @@ def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     A run of a study is to be measured. A single job may be no training, so that only lines which
     look like a measurement are shown. The first logs of one run are read, up to a measurement.
     """
-    from hpc_train.scaling.record_arrays import gathered, rate_questions
-
     run = next((one for one in runs if one.state is JobState.COMPLETED), None)
     if run is None:
         return ()
@@ -176,39 +174,28 @@ def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     try:
         manifest = read_study(home)
         options = wanted("auto").with_patterns(manifest.spec.patterns if manifest else ())
-        packs = list(_up_to_measurement(run, packs_in(logs, options, ParseStats())))
+        packs = packs_in(logs, options, ParseStats())
+        seen = {kind.metric for pack in packs for kind in pack.kinds}
     except HpcTrainError:
         # `report` names the reason.
         return ()
-    measured = packs[-1:] == [None]
-    questions = [] if measured else [*rate_questions(gathered(filter(None, packs))).values()][:1]
-    if measured or questions:
-        asked = f"hpctrain report {home.name} --rates job, or --rates rank"
-        return tuple(f"{question} {asked}" for question in questions)
-    found = suggested_for(log.path for log in logs)
-    if manifest is None and not (found and any(one.metric in _MEASURED for one in found[1])):
+    if seen & _MEASURED:
         return ()
-    return tuple(_lines(home, run, found))
+    path, offered = suggested_for(log.path for log in logs) or (None, [])
+    offered = [one for one in offered if one.metric not in seen]
+    if manifest is None and not any(one.metric in _MEASURED for one in offered):
+        return ()
+    return tuple(_lines(home, run, path, offered))
 
 
-def _up_to_measurement(run: Run, packs: Iterable[Pack]) -> Iterator[Pack | None]:
-    """Yield the packs of a run, and None at its first measurement."""
-    # The rate of a single rank is that of the job.
-    unclear = () if has_one_rank(run) else ("unknown",)
-    for pack in packs:
-        if any(kind.metric in _MEASURED and kind.scope not in unclear for kind in pack.kinds):
-            yield None
-            return
-        yield pack
-
-
-def _lines(home: Path, run: Run, found: tuple[Path, list[Suggestion]] | None) -> Iterator[str]:
+def _lines(
+    home: Path, run: Run, path: Path | None, suggestions: Sequence[Suggestion]
+) -> Iterator[str]:
     name = run.folder.run_id
     yield f"{name} ended well, and none of its lines states a time or a rate that hpctrain reads"
-    if found is None:
+    if path is None:
         yield "  print one in the script: hpctrain help events"
         return
-    path, suggestions = found
     for one in suggestions:
         yield f"  {path.name}:{one.line}: {one.words}"
     yield f"  finished runs: hpctrain report {home.name} with these options"

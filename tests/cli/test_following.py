@@ -52,7 +52,16 @@ def test_the_last_measurement_is_shown(tmp_path: Path, monkeypatch: pytest.Monke
     ("command", "code", "typed"),
     [
         ("print('step 1: dt 8ms')", 0, "next: hpctrain report sizes\n"),
-        ("print('step 1: 8 samples/s')", 0, "hpctrain report sizes --rates job, or --rates rank\n"),
+        (
+            "print('step 1 took 8 sec')",
+            0,
+            "next: hpctrain report sizes --pattern 'step_time= took ([-+\\d.e]+)'\n",
+        ),
+        (
+            "print('step 1: 8 samples/s')",
+            0,
+            "reading printed rates as those of the whole job;",
+        ),
         (
             "import os; print('step 1: dt %dms' % (800 / int(os.environ['WORLD_SIZE']) ** 5))",
             0,

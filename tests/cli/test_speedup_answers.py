@@ -121,21 +121,21 @@ def test_tokens_and_evaluations_of_nanogpt(answer: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(("of", "rates"), [("job", [500, 800]), ("rank", [500, 1600])])
-def test_a_rate_of_the_job_or_of_a_rank_is_asked_for(
+def test_a_printed_rate_is_assumed_to_be_of_the_job(
     hpctrain: Hpctrain, tmp_path: Path, of: str, rates: list[float]
 ) -> None:
     names = [str(tmp_path / "one.log"), str(tmp_path / "two.log")]
     for ranks, name, rate in zip((1, 2), names, (500, 800), strict=True):
         lines = "".join(f"step {step}: {rate} samples/s\n" for step in range(1, 30))
         Path(name).write_text(f"running on rank 0 with world size {ranks}\n{lines}")
-    asked = hpctrain("report", *names)
-    assert asked.returncode == 3
-    question = "800 samples/s: of the job or of each rank?"
-    assert question in asked.stdout.split("Points")[0]
-    assert "--rates job, or --rates rank" in " ".join(asked.stdout.split())
-    assert "no line with a time or rate" not in asked.stdout
+    assumed = " ".join(hpctrain("report", *names).stdout.split())
+    assert (
+        "2 ranks 800.0 samples/s, 1.60 times 1 rank, efficiency 80 %, reading printed rates as "
+        "those of the whole job; if each rank prints its own: --rates rank (3.20 times)." in assumed
+    )
     settled = hpctrain("report", *names, "--rates", of, "-f", "json")
     assert settled.returncode == 0
+    assert f"are of the {of}, as declared" in settled.stdout
     points = json.loads(settled.stdout)["rows"]
     assert [row["throughput"]["value"] for row in points] == rates
     assert speedup(points[1])[0] == pytest.approx(rates[1] / 500)
@@ -149,7 +149,7 @@ def test_a_rate_that_is_not_clear_gives_way_to_a_time(answer: Callable[..., Any]
     }
     points, summary = answer(logs)
     assert speedup(points[1]) == pytest.approx((1.6, 0.8))
-    assert "of the job or of each rank" not in summary
+    assert "printed rates" not in summary
 
 
 def test_what_was_measured_is_in_the_figure(hpctrain: Hpctrain, tmp_path: Path) -> None:

@@ -64,7 +64,11 @@ def test_an_axis_that_differs_in_each_row_is_named(tmp_path: Path) -> None:
     remark = study(tmp_path, head + "1,0.5,a\n2,0.3,b\n4,0.2,c\n")
     assert "'kind' as a remark (no two rows share a text)" in remark.assumed
     assert [run.axes for run in remark.runs] == [{}, {}, {}]
-    for rows in ("1,0.5,good\n2,0.3,\n4,0.2,bad\n", "1,0.5,\n1,0.6,\n2,0.3,\n2,,node down\n"):
+    for rows in (
+        "1,0.5,good\n2,0.3,\n4,0.2,bad\n",
+        "1,0.5,\n1,0.6,\n2,0.3,\n2,,node down\n",
+        "1,0.5,\n1,0.6,one node slow\n2,0.3,\n2,0.3,\n",
+    ):
         assert {str(run.axes) for run in study(tmp_path, head + rows).runs} == {"{}"}
     variants = study(tmp_path, head + "1,0.5,\n1,0.4,fused\n2,0.3,\n")
     assert [run.axes for run in variants.runs] == [{}, {"kind": "fused"}, {}]
