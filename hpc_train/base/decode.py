@@ -76,11 +76,14 @@ def _explained(data: Any, kind: Any, origins: Mapping[str, str], text: str, path
         if said := _refusal(value, types[key]):
             return _explained(value, types[key], origins, said, child)
     if isinstance(data, dict) and _is_struct(inner):
-        for field in msgspec.structs.fields(inner):
-            if field.required and field.encode_name not in data:
-                meaning = next(_descriptions(kinds.type_info(field.type)), "")
-                key = join(path, field.encode_name)
-                return f"{where.near(path)}: the key {key!r} is missing{_in_parentheses(meaning)}"
+        lacking = [
+            f"{join(path, field.encode_name)!r}"
+            + _in_parentheses(next(_descriptions(kinds.type_info(field.type)), ""))
+            for field in msgspec.structs.fields(inner)
+            if field.required and field.encode_name not in data
+        ]
+        if lacking:
+            return f"{where.near(path)}: missing key{'s' * bool(lacking[1:])} {', '.join(lacking)}"
     if isinstance(data, dict) and data and get_origin(inner) is dict:
         own = get_args(inner)[0]
         for key in data:

@@ -153,14 +153,17 @@ def newer_version(where: str, schema: object, known: int) -> tuple[str, str]:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for the closest known name in any case, or nothing.
 
-    Else the first that begins with it (`cpus`: `cpus_per_node`), or one that is only somewhat alike
-    and begins with the same letter.
+    Else the first that begins with it (`cpus`: `cpus_per_node`) or with whose first word it begins
+    (`memory`: `mem_per_node`), or one that is only somewhat alike and begins with the same letter.
     """
     import difflib
 
     spelled = {one.lower(): one for one in known}
     matches = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.75)
     matches = matches or [one for one in spelled if one.startswith(f"{name.lower()}_")]
+    matches = matches or [
+        one for one in spelled if "_" in one and name.lower().startswith(one.partition("_")[0])
+    ]
     initial = [one for one in spelled if one[:1] == name[:1].lower()]
     matches = matches or difflib.get_close_matches(name.lower(), initial, n=1, cutoff=0.6)
     return f"; did you mean {spelled[matches[0]]!r}?" if matches else ""

@@ -246,7 +246,7 @@ def _with_gpus_of_node(
         name = table.names[sizes["gpus"]]
         nodes, gpus = ({cells[sizes[key]] for _, cells in table.rows} for key in ("nodes", "gpus"))
         if len(gpus) == 1 < len(nodes) and "total" not in name.lower():
-            why = f"{name!r} as those of one node (the same on each number of nodes)"
+            why = f"{name!r} as those of each node (all equal)"
             found[sizes["gpus"]] = TableColumn("size", "gpus_per_node", assumed=why)
     return tuple(found)
 

@@ -35,6 +35,10 @@ def choose_partition(context: Context) -> tuple[Context, Setting | None]:
         return context, None
     else:
         index, why = context.queue.partition[0], "the site's default"
+        if job.value.resources.gpus_per_node == 0 and context.partition.gpus_per_node:
+            without = (i for i, other in _fitting(context) if other.partition.gpus_per_node == 0)
+            if (first := next(without, None)) is not None:
+                index, why = first, "the first of the site's without GPUs"
     name, origin = site.value.partitions[index].name, site.origin(f"partitions.{index}.name")
     return with_key(context, "partition", name, origin), Setting(value=name, origin=origin, why=why)
 

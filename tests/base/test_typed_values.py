@@ -59,7 +59,7 @@ LAUNCHERS = "  allowed: [srun]\n"
     [
         (JobSpec, "name: a\ncommand: [x, 3]\n", "2: command.1: must be text, not 3; write it in"),
         (JobSpec, "name: a\ncommand: []\n", "2: command: must not be empty"),
-        (JobSpec, "name: a\n", " the key 'command' is missing (Program and arguments"),
+        (JobSpec, "name: a\n", " missing key 'command' (Program and arguments"),
         (JobSpec, "name: ../a\ncommand: [a]\n", "1: name: '../a' is not valid: 1 to 100 letters, "),
         (JobSpec, "- a\n", " the whole file: must be a mapping, not a list"),
         (
@@ -74,6 +74,10 @@ LAUNCHERS = "  allowed: [srun]\n"
         (
             SiteProfile, SITE + LAUNCHERS + "partitions:\n- name: a\n- name: b\n  max_tim: 1h\n",
             "11: unknown key 'partitions.1.max_tim'; did you mean 'max_time'?",
+        ),
+        (
+            SiteProfile, "schema: 1\nname: a\nscheduler: slurm\n",
+            " missing keys 'description' (System, place, hardware in one line), 'launchers'",
         ),
         (SiteProfile, SITE.replace("1", "2") + LAUNCHERS, "1: schema: must be 1, not 2"),
     ],

@@ -51,6 +51,16 @@ def test_a_job_that_fits_nowhere_hears_why_of_each(job: Jobs, slurm: Sites) -> N
     )
 
 
+def test_a_job_without_gpus_goes_to_a_partition_without(job: Jobs, slurm: Sites) -> None:
+    sizes = [
+        {"name": "gpu", "default": True, "gpus_per_node": 4},
+        {"name": "cpu", "gpus_per_node": 0},
+    ]
+    for gpus, chosen in ((0, "cpu"), (4, "gpu")):
+        plan = make_plan(job({"gpus_per_node": gpus}), slurm(partitions=sizes))
+        assert dict(plan.directives)["partition"] == chosen
+
+
 def test_a_named_partition_is_not_chosen_again(job: Jobs, slurm: Sites) -> None:
     site = slurm(partition_choice="fitting", partitions=SIZES)
     plan = make_plan(job({"gpus_per_node": 1}, partition="long"), site)

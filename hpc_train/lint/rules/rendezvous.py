@@ -27,8 +27,7 @@ _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
     "HT301",
     "error",
     "rank variable expanded in the batch script",
-    advice="let each task expand it: srun bash -c 'torchrun --node-rank \"$SLURM_NODEID\" …', or "
-    "write \\$SLURM_NODEID inside double quotes",
+    advice="let each task expand it",
 )
 def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
@@ -38,23 +37,23 @@ def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
     by_torchrun = launches and all(one.starter == "torchrun" for one in launches)
     for launch in launches:
         for word in launch.command.words:
-            for name in _early(word.expanded, script.asked.nodes):
-                yield RuleHit(word.line, f"${name} expands here, to 0, not in the task")
+            yield from _early(word.expanded, script.asked.nodes, word.line)
     for found in script.assignments:
         # A path may contain any number: it passes no rank.
         if found.inside == "task" or found.name in _TASK_VARIABLES or "/" in found.value:
             continue
         if found.name in _SET_BY_TORCHRUN and by_torchrun:
             continue
-        for name in _early(found.word.expanded, script.asked.nodes):
-            if found.exported or _STARTS_RANKS.search(found.value):
-                yield RuleHit(found.line, f"${name} expands here, to 0, not in the task")
+        if found.exported or _STARTS_RANKS.search(found.value):
+            yield from _early(found.word.expanded, script.asked.nodes, found.line)
 
 
-def _early(names: tuple[str, ...], nodes: int | None) -> Iterator[str]:
+def _early(names: tuple[str, ...], nodes: int | None, line: int) -> Iterator[RuleHit]:
     for name in dict.fromkeys(names):
         if name in _TASK_VARIABLES and not (name == "SLURM_NODEID" and nodes == 1):
-            yield name
+            task = f"srun bash -c '… \"${name}\" …', or write \\${name} inside double quotes"
+            advice = f"let each task expand it: {task}"
+            yield RuleHit(line, f"${name} expands here, to 0, not in the task", advice=advice)
 
 
 @rule(

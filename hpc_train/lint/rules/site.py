@@ -225,7 +225,7 @@ def other_gpu_request(site: SiteProfile, asked: RequestedResources) -> Iterator[
     "HT707",
     "error",
     "option that the site requires is missing",
-    advice="add the option, or set its variable SBATCH_… at submission",
+    advice="add the option",
 )
 @_at_slurm
 def required_option(site: SiteProfile, asked: RequestedResources) -> Iterator[RuleHit]:
@@ -237,7 +237,8 @@ def required_option(site: SiteProfile, asked: RequestedResources) -> Iterator[Ru
             yield RuleHit(1, f"{site.name} requires --{key}")
     account = site.account.required or "account" in site.required
     if account and not asked.has("account"):
-        yield RuleHit(1, f"{site.name} requires --account", severity="warning")
+        advice = "add #SBATCH --account=NAME, or set SBATCH_ACCOUNT at submission"
+        yield RuleHit(1, f"{site.name} requires --account", severity="warning", advice=advice)
 
 
 @rule("HT708", "error", "option that the site forbids", advice="leave the option out")
