@@ -365,7 +365,10 @@ _FIRST = Warmup(steps=1)
 def _of_tables(paths: Sequence[Path], search: Search) -> ReportInputs:
     if search.points is not None or search.sizes:
         given = search.points or f"--{next(iter(search.sizes))}"
-        raise LogParseError(f"{given}: a table has the sizes of its runs in columns")
+        raise LogParseError(
+            f"{given}: a table has the sizes of its runs in columns",
+            "add a column gpus, ranks or nodes, and leave the option out",
+        )
     from hpc_train.foreign.runs_from_table import table_study
     from hpc_train.foreign.table_file import read_table
 
