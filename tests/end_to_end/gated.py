@@ -134,7 +134,7 @@ def submit(user: User, slurm: Slurm, name: str, steps: int, **keys: Any) -> Trai
         "resources": {"nodes": 2, **NODE},
         **keys,
     }
-    return _submitted(user, slurm, spec)
+    return submitted(user, slurm, spec)
 
 
 def only(nodes: str) -> dict[str, str]:
@@ -143,7 +143,8 @@ def only(nodes: str) -> dict[str, str]:
     return {"exclude": ",".join(others)}
 
 
-def _submitted(user: User, slurm: Slurm, spec: dict[str, Any]) -> Training:
+def submitted(user: User, slurm: Slurm, spec: dict[str, Any]) -> Training:
+    """Submit a job around a program with gates."""
     name = spec["name"]
     done = user.submit(user.write(f"{name}.yaml", spec))
     assert done.returncode == 0, done.stderr

@@ -81,14 +81,6 @@ class HostsUser:
         (pid,) = found
         return pid
 
-    def connect(self, number: int, *, connected: bool) -> None:
-        """Pull or put back the cable of a host, from 0."""
-        self.lab.plug(self.lab.hosts[number], connected=connected)
-
-    def switch_off(self, number: int) -> None:
-        """Cut the power of a host."""
-        self.lab.switch_off(self.lab.hosts[number])
-
     def profile(self, name: str, change: Mapping[str, str]) -> str:
         """Write a profile like that of the hosts into the folder; return its name."""
         text = Path(self.lab.profile).read_text()

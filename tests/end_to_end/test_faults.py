@@ -8,29 +8,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.conftest import Hpctrain, Slurm
 from tests.end_to_end import daemons
-from tests.end_to_end.studies import study
+from tests.end_to_end.studies import job, study
 from tests.end_to_end.user import User
 from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm]
-
-
-def job(script: str, **resources: Any) -> dict[str, Any]:
-    given = {
-        "nodes": 1,
-        "tasks_per_node": 1,
-        "cpus_per_task": 1,
-        "gpus_per_node": 0,
-        "time": "5m",
-        **resources,
-    }
-    return {"name": "j", "command": ["bash", "-c", script], "launcher": "srun", "resources": given}
 
 
 @pytest.fixture
@@ -47,10 +34,10 @@ def test_the_controller_is_gone_for_a_while(
 ) -> None:
     script = "touch begun; until [ -e go ]; do sleep 0.1; done; touch first"
     # Without srun: that of Slurm 26.05 ends a step only when the controller answers.
-    user.submit(user.write("job.yaml", {**job(script), "launcher": "single"}))
+    user.submit(user.write("job.yaml", job("j", script, launcher="single")))
     wait_for((tmp_path / "begun").exists)
     daemons.stop_controller()
-    user.write("second.yaml", {**job("touch second"), "name": "after-it"})
+    user.write("second.yaml", job("after-it", "touch second"))
     with user.running("submit", "second.yaml", "--site", "lab") as (process, said):
         # Slurm's commands themselves try for seconds before they give up.
         wait_for(lambda: "Slurm does not answer" in said.read_text())

@@ -5,46 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Slurm
-from tests.end_to_end.queue import starts_again
 from tests.end_to_end.studies import job
 from tests.end_to_end.user import User
 from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm]
-WAIT = "echo attempt ${SLURM_RESTART_COUNT:-0}; until [ -e go ]; do sleep 0.1; done; echo over"
-
-
-def test_a_run_that_is_queued_again(user: User, slurm: Slurm) -> None:
-    assert user.submit(user.write("job.yaml", job("again", WAIT))).returncode == 0
-    with (
-        user.running("logs", "-f", "again") as (logs, shown),
-        user.running("status", "--watch", "again") as (status, seen),
-    ):
-        wait_for(lambda: "attempt 0\n" in shown.read_text())
-        wait_for(lambda: "RUNNING" in seen.read_text())
-        row = user.run("again")
-        assert (row["state"], row["nodes"], row["restart_count"]) == ("RUNNING", "lab1", 0)
-        slurm("scontrol", "requeuehold", row["job"])
-        wait_for(lambda: "PENDING" in seen.read_text().partition("RUNNING")[2])
-        # It is held until it is released, and would then wait for its credential to run out.
-        wait_for(lambda: slurm("squeue", "-ho%T", f"-j{row['job']}") == "PENDING\n")
-        assert user.run("again")["state"] == "PENDING"
-        slurm("scontrol", "release", row["job"])
-        starts_again(row["job"])
-        wait_for(lambda: "attempt 1\n" in shown.read_text())
-        assert (logs.poll(), status.poll()) == (None, None)
-        (user.folder / "go").touch()
-        assert (logs.wait(timeout=240), status.wait(timeout=240)) == (0, 0)
-    lines = shown.read_text().splitlines()
-    printed = ["attempt 0", "attempt 1", "over"]
-    assert [line for line in lines if line in printed] == printed
-    assert "hpctrain: restart 1" in lines
-    words = [line.split()[0] for line in seen.read_text().splitlines()]
-    states = [word for word in words if word.isupper()]
-    assert states[-1] == "COMPLETED"
-    assert "PENDING" in states[states.index("RUNNING") : -1]
-    row = user.run("again")
-    assert (row["state"], row["restart_count"], row["exit_code"]) == ("COMPLETED", 1, 0)
 
 
 def test_a_run_that_waits(user: User, slurm: Slurm) -> None:

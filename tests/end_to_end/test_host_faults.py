@@ -1,8 +1,7 @@
-"""What goes wrong with machines by ssh: keys, users, disks; each says so, and leaves nothing."""
+"""What goes wrong with machines by ssh: users, disks; each says so, and leaves nothing."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,34 +11,6 @@ from hpc_train.base.data_folders import data_file
 from tests.end_to_end.host_user import WAIT, HostsUser
 
 pytestmark = [pytest.mark.ssh]
-
-
-@pytest.fixture
-def runtime(tmp_path: Path) -> Iterator[Path]:
-    """Return a folder for connections of their own; a path of a socket must be short."""
-    folder = Path("/run", f"h{tmp_path.name[-20:]}")
-    folder.mkdir()
-    yield folder
-    shutil.rmtree(folder)
-
-
-def test_a_host_that_refuses_is_named_before_anything_is_written(
-    mine: HostsUser, runtime: Path
-) -> None:
-    lab, folder = mine.lab.folder, mine.user.folder
-    # Another key than that of the user.
-    shutil.copy(lab / "host1" / "key", folder / "key")
-    config = (lab / "ssh_config").read_text().replace(f"{lab}/key\n", f"{folder}/key\n")
-    (folder / "ssh_config").write_text(config)
-    (folder / "ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {folder}/ssh_config "$@"\n')
-    (folder / "ssh").chmod(0o755)
-    path = f"{folder}:{mine.user.environment['PATH']}"
-    words = ("submit", mine.job("true"), "--site", "lab-hosts")
-    done = mine.user.hpctrain(*words, PATH=path, XDG_RUNTIME_DIR=str(runtime))
-    assert done.returncode == 2
-    assert "2 hosts are needed, and 0 of 2 can be used" in done.stderr
-    assert "host2: " in done.stderr and "Permission denied" in done.stderr
-    assert not (folder / "results").exists()
 
 
 def test_a_host_that_another_user_has_is_waited_for(mine: HostsUser) -> None:

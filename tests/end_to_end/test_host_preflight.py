@@ -1,4 +1,4 @@
-"""Hosts that cannot train together: refused before anything starts, or waited for."""
+"""Hosts that would end a run, or do not reach each other: refused before anything starts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,6 @@ import pytest
 from tests.end_to_end.host_user import HostsUser
 
 pytestmark = [pytest.mark.ssh]
-
-_GPUS = {
-    f"{{name: host{n}, address: 10.79.0.{n}}}": f"{{name: host{n}, address: 10.79.0.{n}, gpus: 1}}"
-    for n in (1, 2)
-}
-_GPUS["gpus_per_node: 0"] = "gpus_per_node: 1"
 
 
 @pytest.fixture
@@ -39,33 +33,6 @@ def refused(user: HostsUser, file: str, site: str = "lab-hosts") -> str:
     assert not list((user.user.folder / "results").rglob("run.json"))
     assert not user.left("host1")
     return done.stderr
-
-
-def test_another_torch_on_one_host(mine: HostsUser) -> None:
-    folder = "~/other/torch-9.9.dist-info"
-    mine.on(
-        "host2", f"mkdir -p {folder}; printf 'Name: torch\\nVersion: 9.9\\n' >{folder}/METADATA"
-    )
-    (mine.user.folder / "train.py").touch()
-    file = mine.job(
-        "true",
-        command=["python", "train.py"],
-        launcher="torchrun",
-        setup=["export PYTHONPATH=$HOME/other"],
-    )
-    said = refused(mine, file)
-    assert "host2: has torch 9.9, and host1 has " in said
-    assert "ssh host2   to install torch" in said
-
-
-def test_a_gpu_in_use_is_refused(programs: HostsUser) -> None:
-    site = programs.profile("gpus", _GPUS)
-    install(programs, "nvidia-smi", "echo 0, $(cat ~/used), 81920")
-    programs.on("host2", "echo 71680 >~/used")
-    file = programs.job("echo done", resources={"gpus_per_node": 1})
-    said = refused(programs, file, site)
-    assert "host2: has 70.0 of 80.0 GiB of GPU 0 in use" in said
-    assert "ssh host2 nvidia-smi" in said
 
 
 def test_a_host_that_would_end_the_run_with_the_connection(programs: HostsUser) -> None:

@@ -103,19 +103,19 @@ def test_a_silent_host_is_unknown_until_it_answers(mine: HostsUser) -> None:
     # With one host, no other can tell whether it is lost.
     mine.submit(mine.job(WAIT, nodes=1))
     mine.begun(logs=1)
-    mine.connect(0, connected=False)
+    mine.lab.plug(mine.lab.hosts[0], connected=False)
     try:
         row = mine.wait("UNKNOWN")
         assert row["problem"].startswith("host1 does not answer: ")
     finally:
-        mine.connect(0, connected=True)
+        mine.lab.plug(mine.lab.hosts[0], connected=True)
     mine.wait("RUNNING")
 
 
 def test_a_host_without_power_ends_the_run_on_the_others(mine: HostsUser) -> None:
     mine.submit(mine.job(WAIT))
     mine.begun()
-    mine.switch_off(1)
+    mine.lab.switch_off(mine.lab.hosts[1])
     try:
         row = mine.wait("NODE_FAIL")
         assert row["problem"].startswith("host2 has not answered for ")

@@ -87,15 +87,6 @@ def test_a_running_job_is_cancelled_and_leaves_no_process(user: User, pbs: Runni
     wait_for(lambda: not _sleeps(pbs.folder))
 
 
-def test_a_host_without_qsub_and_a_dry_run(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = job(user, "dry", "python", "ranks.py", "0")
-    done = user.submit(file, "--dry-run", site="lab-pbs")
-    assert (done.returncode, "#PBS -l select=2:ncpus=2\n" in done.stdout) == (0, True)
-    done = user.hpctrain("submit", file, "--site", "lab-pbs", PATH="/usr/bin:/bin")
-    assert done.returncode == 2
-    assert "qsub is not on PATH" in done.stderr
-
-
 def _sleeps(folder: Path) -> bool:
     """Whether a job of a small PBS has its program."""
     processes = (path for path in Path("/proc").iterdir() if path.name.isdigit())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator
 
@@ -23,16 +22,6 @@ def broken() -> Iterator[str]:
     subprocess.run([*inside, "down"], check=True)
     yield "lab2"
     subprocess.run([*inside, "up"], check=True)
-
-
-def test_good_nodes_pass(user: User) -> None:
-    user.site("checked", "poll: 2s\n", CHECKS)
-    user.write("job.yaml", job("asked", "echo here", nodes=4, time="1m"))
-    done = user.submit("job.yaml", "--wait", site="checked")
-    assert done.returncode == 0, done.stderr
-    (row,) = user.runs("asked").values()
-    status = json.loads((user.folder / row["folder"] / "status.json").read_text())
-    assert (row["state"], status["bad_nodes"]) == ("COMPLETED", "")
 
 
 def test_a_node_without_its_network_is_gone_round(user: User, broken: str) -> None:

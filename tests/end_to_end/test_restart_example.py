@@ -60,7 +60,4 @@ def submit(user: User, slurm: Slurm) -> Training:
         "signal_before_end": "2m",
         "lifecycle": {"requeue_on": [1, 75, 137]},
     }
-    done = user.submit(user.write("example.yaml", job))
-    assert done.returncode == 0, done.stderr
-    run = user.run("example")
-    return Training(user, slurm, "example", run["job"], Path(user.folder, run["folder"]))
+    return gated.submitted(user, slurm, job)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import Slurm
 from tests.end_to_end.queue import drained
+from tests.end_to_end.studies import job
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.slurm]
@@ -18,17 +19,7 @@ EVENTS = [
 PRINT = "; ".join(f"echo '@hpct {event}'" for event in EVENTS)
 STUDY = {
     "name": "unlucky",
-    "job": {
-        "command": ["bash", "-c", f'[ "$X" = 1 ] || [ "$(hostname)" != lab1 ] || exit 9; {PRINT}'],
-        "launcher": "srun",
-        "resources": {
-            "nodes": 1,
-            "tasks_per_node": 1,
-            "cpus_per_task": 1,
-            "gpus_per_node": 0,
-            "time": "1m",
-        },
-    },
+    "job": job("one", f'[ "$X" = 1 ] || [ "$(hostname)" != lab1 ] || exit 9; {PRINT}', time="1m"),
     "axes": {"env.X": ["1", "2"]},
     "repetitions": 2,
     "scaling": "strong",

@@ -113,23 +113,6 @@ def test_an_answer_that_is_lost_is_not_a_second_job(desk: Desk) -> None:
     assert desk.end()["state"] == "COMPLETED"
 
 
-def test_what_is_refused_leaves_nothing(desk: Desk) -> None:
-    desk.service.refused["CreateTrainingJob"] = (99, "ResourceLimitExceeded", "The limit is 0")
-    done = desk.submit("true")
-    assert done.returncode == 2, done.stdout
-    assert "job.yaml:1: the quota of the account: The limit is 0" in done.stderr
-    assert not (desk.folder / "results" / "job").exists()
-
-
-def test_a_job_is_stopped_while_it_downloads(desk: Desk) -> None:
-    desk.service.faults["download"] = 1
-    assert desk.submit("true").returncode == 0
-    wait_for(lambda: "downloaded" in str(desk.run()))
-    done = desk.hpctrain("cancel", "job")
-    assert done.returncode == 0, done.stderr
-    assert desk.run()["state"] == "CANCELLED"
-
-
 def test_a_running_job_is_stopped_and_its_ranks_are_told(desk: Desk) -> None:
     program = 'trap "echo saved; exit 0" TERM; echo begun; sleep 600 & wait'
     assert desk.submit("bash", "-c", program).returncode == 0

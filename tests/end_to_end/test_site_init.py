@@ -9,22 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.values import Duration
 from hpc_train.lab.daemons import namespace
 from hpc_train.sites.load import load_site
 from tests.conftest import Slurm
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.slurm]
-PROGRAM = """\
-import os, torch, torch.distributed as dist
-dist.init_process_group("gloo")
-one = torch.ones(1)
-dist.all_reduce(one)
-print("sum", int(one.item()), flush=True)
-# torch may abort when the interpreter ends, after all work is done.
-os._exit(0)
-"""
 
 
 @pytest.fixture
@@ -44,28 +34,6 @@ def without_ib() -> Iterator[None]:
     yield
     for link in inside:
         subprocess.run([*link, "up"], check=True)
-
-
-@pytest.mark.long
-def test_a_job_completes_with_the_draft_as_it_was_written(stranger: User, torch: None) -> None:
-    done = stranger.hpctrain("site", "init", "drafted", "--probe", "-o", "drafted.yaml")
-    assert done.returncode == 0, done.stderr
-    content = (stranger.folder / "drafted.yaml").read_text()
-    assert "interfaces: [ib0]  # guessed; also up: eth0" in content
-    site = load_site(str(stranger.folder / "drafted.yaml")).value
-    gpu, long = site.partitions
-    assert (gpu.name, gpu.default, gpu.max_time) == ("gpu", True, Duration(3600))
-    assert (long.name, long.max_time, long.nodes) == ("long", None, 4)
-    assert (gpu.gpus_per_node, gpu.gpu_type, gpu.cpus_per_node) == (4, "a100", 8)
-    assert site.gpu_request == "gpus-per-node"
-    (stranger.folder / "sum.py").write_text(PROGRAM)
-    words = ("--nodes", "2", "--tasks-per-node", "2", "--gpus-per-node", "2", "--time", "2m")
-    done = stranger.submit(
-        "sum.py", *words, "--set", "backend=gloo", "--name", "sum", "--wait", site="drafted"
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert stranger.run("sum")["state"] == "COMPLETED"
-    assert any("sum 4" in log for log in stranger.logs("sum").values())
 
 
 def test_an_interface_that_is_down_is_not_taken(stranger: User, without_ib: None) -> None:

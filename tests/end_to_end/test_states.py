@@ -80,34 +80,3 @@ def test_drained_cancelled_suspended_and_out_of_time(user: User, slurm: Slurm, t
         user.wait(f"save-{launcher}", "COMPLETED")
         logs = user.logs(f"save-{launcher}")
         assert [logs[f"rank-{rank}.out"] for rank in (0, 1)] == ["ready\nsaved\n"] * 2
-
-
-REFUSED_BY_SLURM = [
-    (("--partition", "gpux"), "invalid partition specified", "sinfo -s"),
-    (("--nodes", "5"), "Node count specification invalid", "sinfo"),
-    (("--time", "2h"), "Requested time limit is invalid", "sinfo"),
-    (("--constraint", "h100"), "Invalid feature specification", "--constraint"),
-]
-
-
-def test_slurm_refuses_what_the_profile_does_not_know(user: User) -> None:
-    """A profile without partitions knows no limits: Slurm's own words are passed on."""
-    text = user.profile.read_text()
-    before, _, after = text.partition("partitions:\n")
-    rest = after[after.index("rendezvous:") :]
-    bare = (before + rest).replace("name: lab\n", "name: bare\n")
-    (user.folder / "bare.yaml").write_text(bare)
-    user.write("job.yaml", job("j", SLEEP, time="1m"))
-    for options, said, hint in REFUSED_BY_SLURM:
-        done = user.submit("job.yaml", *options, site="bare")
-        assert done.returncode == 1, (options, done.stdout)
-        line, _, advice = done.stderr.partition("hpctrain: sbatch: ")[2].partition("\n")
-        assert said in line
-        assert hint in advice
-        assert not (user.folder / "results").exists(), options
-        rehearsed = user.submit("job.yaml", *options, "--dry-run", site="bare")
-        assert rehearsed.returncode == 0
-        assert "refused: " in rehearsed.stderr
-    accepted = user.submit("job.yaml", "--dry-run", site="bare")
-    assert "to start at" in accepted.stderr
-    assert accepted.stdout.startswith("#!/bin/bash\n#SBATCH --job-name=j\n")

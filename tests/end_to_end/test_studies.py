@@ -5,15 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from tests.conftest import Slurm
 from tests.end_to_end.studies import study
 from tests.end_to_end.user import User
 from tests.submissions.waiting import wait_for
@@ -121,63 +118,3 @@ def test_a_cancelled_allocation(user: User) -> None:
 
 def _attempt(row: dict[str, int]) -> int:
     return row["attempt"]
-
-
-def test_more_than_the_user_allows(user: User, slurm: Slurm) -> None:
-    wanted = study("dear")
-    wanted["job"]["resources"]["gpus_per_node"] = 4
-    user.write("study.yaml", wanted)
-    # 2 runs of 1 min on (1 + 2 + 4) nodes of 4 GPUs.
-    refused = user.submit("study.yaml", "--max-gpu-hours", "0.93")
-    assert refused.returncode == 2
-    assert "--max-gpu-hours 0.93: 6 runs: at most 0.9333 GPU-hours" in refused.stderr
-    assert refused.stdout == ""
-    assert [path.name for path in user.folder.iterdir()] == ["study.yaml"]
-    assert slurm("squeue", "--noheader") == ""
-    assert user.submit("study.yaml", "--max-gpu-hours", "0.94", "--wait").returncode == 0
-
-
-def test_an_array_of_a_hundred(user: User, tmp_path: Path) -> None:
-    asked = count_squeue(user, tmp_path)
-    job = {
-        "command": ["sleep", "1"],
-        "launcher": "single",
-        "resources": {"nodes": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "1m"},
-    }
-    axes = {"env.X": [1]}
-    wanted = {"job": job, "axes": axes, "repetitions": 100, "scaling": "strong", "name": "many"}
-    user.write("study.yaml", wanted)
-    path = {"PATH": f"{asked.parent}:{user.environment['PATH']}"}
-    done = user.hpctrain("submit", "study.yaml", "--site", "lab", "--wait", **path)
-    assert done.returncode == 0, done.stderr
-    rows = user.all_completed("many")
-    (array,) = {row["job"].partition("_")[0] for row in rows.values()}
-    assert {row["job"] for row in rows.values()} == {f"{array}_{n}" for n in range(1, 101)}
-    assert len({Path(row["folder"]) for row in rows.values()}) == 100
-
-    # One question for all of them, at the pace that the profile allows.
-    times = [float(line) for line in asked.read_text().split()]
-    pauses = [after - before for before, after in pairwise(times)]
-    assert times
-    # Two seconds, and what the start of a process may be late by.
-    assert all(pause > 1 for pause in pauses), pauses
-
-    same = user.submit("study.yaml")
-    assert (same.returncode, same.stdout) == (0, "")
-    (gone,) = [run for run in rows if run.endswith("-r42")]
-    shutil.rmtree(user.folder / rows[gone]["folder"])
-    one = user.submit("study.yaml", "--wait")
-    assert (one.returncode, one.stdout.split()) == (0, [gone])
-    # The others are known to be done, and not told again.
-    assert "-r41" not in one.stderr
-    assert user.runs("many")[gone]["job"] not in {row["job"] for row in rows.values()}
-
-
-def count_squeue(user: User, folder: Path) -> Path:
-    """Put a program before squeue that writes down when it is called, and then calls it."""
-    calls = folder / "bin" / "calls"
-    calls.parent.mkdir()
-    shim = calls.with_name("squeue")
-    shim.write_text(f'#!/bin/sh\ndate +%s.%N >>{calls}\nexec /usr/bin/squeue "$@"\n')
-    shim.chmod(0o755)
-    return calls

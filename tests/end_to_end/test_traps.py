@@ -101,19 +101,6 @@ def test_two_jobs_on_one_node_do_not_share_a_port(user: User, slurm: Slurm) -> N
     assert len(set(ports)) == 2
 
 
-@pytest.mark.usefixtures("torch")
-def test_a_warning_reaches_the_ranks_of_torchrun_once(user: User, slurm: Slurm) -> None:
-    """F29: by itself the agent would die of it."""
-    file = job(user, "warn", COUNT, "torchrun", tasks_per_node=2)
-    assert user.submit(file).returncode == 0
-    user.says("warn", "ready", "rank-0.out", "rank-1.out")
-    slurm("scancel", "--signal=USR2", user.run("warn")["job"])
-    user.says("warn", "warned", "rank-0.out", "rank-1.out")
-    (user.folder / "go").touch()
-    user.wait("warn", "COMPLETED")
-    assert [user.logs("warn")[f"rank-{n}.out"] for n in (0, 1)] == ["ready\nwarned\n"] * 2
-
-
 @pytest.mark.mpi
 def test_mpirun_places_ranks_as_asked_and_binds_none(user: User) -> None:
     """F33: Open MPI would give each of two ranks one core."""

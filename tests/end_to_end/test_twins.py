@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.lab.twins.slurm_conf import queues
@@ -22,7 +21,6 @@ from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import SiteProfile
 from tests.conftest import ROOT, Hpctrain, refuse
-from tests.end_to_end.over_limit_jobs import OverLimitJob, jobs_beyond
 
 pytestmark = pytest.mark.slurm
 
@@ -35,19 +33,6 @@ SITES = {
 # The rules of each kind of site; the others are long.
 FEW = ("delta", "frontier", "isambard-ai")
 SOME = [pytest.param(name, marks=() if name in FEW else pytest.mark.long) for name in SITES]
-# What the twin may say of a job that is beyond what: Slurm's own words, or the plug-in's.
-_NODES = "Node count specification|More processors requested"
-_SIZE = "Requested node configuration is not available"
-_TIME = "time limit is invalid|QOSMaxWallDuration|minutes = "
-WORDS = {
-    "nodes": f"{_NODES}|QOSMaxNode|QOSMaxGRES|nodes = |GPUs of all nodes = ",
-    "time": f"{_TIME}|nodes x minutes = ",
-    "gpus_per_node": f"{_SIZE}|QOSMaxGRES|GPUs of (a node|all nodes) = |cores, but",
-    "mem": f"{_SIZE}|Memory specification|refuses --mem",
-    "cpus_per_task": f"{_SIZE}|cores = |cores, but",
-    "least": f"{_NODES}|needs at least",
-    "unknown qos": "Invalid qos",
-}
 AT_ONCE = 4
 VALUES = {"gres": "gpu:1", "mem": "1G"}
 
@@ -85,21 +70,6 @@ def test_sample_jobs_are_taken(twins: dict[str, Twin], name: str, tmp_path: Path
     said = answers(twins[name], scripts, tmp_path)
     refused = {scripts[text]: words for text, words in said.items() if "to start at" not in words}
     assert refused == {}
-
-
-@pytest.mark.parametrize("name", SOME)
-def test_jobs_beyond_are_refused(twins: dict[str, Twin], name: str, tmp_path: Path) -> None:
-    site = SITES[name]
-    scripts: dict[str, OverLimitJob] = {}
-    for beyond in jobs_beyond(site.value):
-        with pytest.raises(HpcTrainError, match=re.escape(beyond.says)):
-            make_plan(beyond.job, site)
-        scripts[script(beyond.job, Sourced(value=beyond.lifted, origins={}))] = beyond
-    said = answers(twins[name], scripts, tmp_path)
-    for text, words in said.items():
-        beyond = scripts[text]
-        expected = WORDS.get(beyond.what, f"needs an? {beyond.says}")
-        assert re.search(expected, words), f"{beyond.job.origin('')}: {words}"
 
 
 @pytest.mark.parametrize("name", [one for one in SOME if SITES[str(one.values[0])].value.forbidden])

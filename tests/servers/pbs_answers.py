@@ -51,10 +51,6 @@ def answer(table: JobTable, faults: Collection[str], call: Mapping[str, Any]) ->
     if "B" in letters or "Q" in letters:
         queues = ("Queue: ", _QUEUES)
         return _answer(*(queues if "Q" in letters else ("Server: ", {SERVER: _server(faults)})))
-    if "f" not in letters:
-        known = table.jobs.values()
-        rows = "".join(f"{one.id:<17} {one.request.name:<16} {one.state}\n" for one in known)
-        return Answer(output=f"Job id            Name             S\n\n{rows}")
     return _jobs(table, faults, words, letters)
 
 

@@ -1,14 +1,12 @@
 """A SageMaker in this process: moto answers the calls of AWS, and jobs run in namespaces.
 
-What moto lacks is here: a job has a life, names are unique, StopTrainingJob, ListServiceQuotas, and
-the newest job is listed first, with its secondary status.
+What moto lacks is here: a job has a life, names are unique, StopTrainingJob, and the newest job is
+listed first, with its secondary status.
 """
 
 from __future__ import annotations
 
 import copy
-import io
-import json
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +14,6 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import boto3
 import pytest
@@ -30,8 +27,6 @@ from moto.server import ThreadedMotoServer
 from tests.servers.sagemaker_job import TrainingJob
 
 ACCOUNT, REGION, BUCKET = "123456789012", "eu-west-1", "my-bucket"
-# Roles, and who may assume them.
-ROLES = {"ec2": "ec2.amazonaws.com", "lab": "sagemaker.amazonaws.com"}
 PROFILE = f"""\
 schema: 1
 name: sagemaker
@@ -64,8 +59,6 @@ class TrainingService:
             "AWS_SECRET_ACCESS_KEY": "lab",
             "AWS_EC2_METADATA_DISABLED": "true",
         }
-        # Of a call: how often it is refused, the code and the message.
-        self.refused: dict[str, tuple[int, str, str]] = {}
         # What happens so often: `lost` answers to CreateTrainingJob; jobs without `capacity`, that
         # are an hour in `download`, or whose spare capacity is taken away in an `interrupt`.
         self.faults: Counter[str] = Counter()
@@ -106,37 +99,17 @@ class TrainingService:
         self.jobs[request.training_job_name] = TrainingJob(request, self)
 
     def around(self, answer: Wsgi) -> Wsgi:
-        """Return moto's application with the calls noted, and some of them refused."""
+        """Return moto's application with the calls noted, and some answers lost."""
 
         def app(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
             call = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
             self.calls.append(call or environ["PATH_INFO"])
-            content = environ.get("CONTENT_TYPE") or ""
-            if "form-urlencoded" in content:
-                environ["wsgi.input"], body = _copied(environ)
-                call = parse_qs(body.decode()).get("Action", [""])[0]
-                self.calls[-1] = call
-            left, code, message = self.refused.get(call, (0, "", ""))
-            if left:
-                self.refused[call] = (left - 1, code, message)
-                if "form-urlencoded" in content:
-                    start("403 Forbidden", [("Content-Type", "text/xml")])
-                    error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
-                    inside = f"<Errors>{error}</Errors>" if call.startswith("Describe") else error
-                    return [f"<ErrorResponse>{inside}</ErrorResponse>".encode()]
-                start("400 Bad Request", [("Content-Type", "application/x-amz-json-1.1")])
-                return [json.dumps({"__type": code, "message": message}).encode()]
             found = answer(environ, start)
             if call == "CreateTrainingJob" and self.take("lost"):
                 environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             return found
 
         return app
-
-
-def _copied(environ: dict[str, Any]) -> tuple[Any, bytes]:
-    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-    return io.BytesIO(body), body
 
 
 @cache
@@ -195,15 +168,12 @@ def serving(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrainingS
     found.client("s3").create_bucket(
         Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION}
     )
-    for name, service in ROLES.items():
-        policy = {"Statement": [{"Principal": {"Service": service}}]}
-        found.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(policy))
     found.calls.clear()
     try:
         yield found
     finally:
         for job in found.jobs.values():
             job.kill()
-        for some in (found.jobs, found.refused, found.faults):
+        for some in (found.jobs, found.faults):
             some.clear()
         moto_api_backend.reset()

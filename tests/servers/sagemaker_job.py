@@ -5,13 +5,11 @@ What happens is written into moto: status and times of the job, lines to CloudWa
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
 import signal
 import subprocess
-import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -262,17 +260,6 @@ class TrainingJob:
             process.wait()
         self._log()
         self._begin("Uploading")
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-            for host in self._hosts:
-                archive.add(host.ml / "output" / "data", ".")
-        target = self._moto.output_data_config["S3OutputPath"]
-        bucket, _, key = f"{target}/{self._moto.training_job_name}".removeprefix("s3://").partition(
-            "/"
-        )
-        self._files.put_object(
-            Bucket=bucket, Key=f"{key}/output/output.tar.gz", Body=packed.getvalue()
-        )
         for host in self._hosts if self._moto.checkpoint_config else ():
             bucket, _, key = self._moto.checkpoint_config["S3Uri"][5:].partition("/")
             for path in (host.ml / "checkpoints").rglob("*"):
