@@ -47,18 +47,14 @@ def test_the_profile_alone_gives_bounds(hpctrain: Hpctrain, job: str) -> None:
         (["--gpus", "0"], "--gpus 0: must be 1 to"),
         (["--deadline", "24"], "--deadline '24': must be above 0, such as 24h"),
         (["--budget", "much"], "--budget 'much': must be above 0, such as 500GPUh"),
-        (["--budget", "-3h"], "--budget '-3h': must be above 0, such as 500GPUh"),
         (["--condition", "step=3"], "did you mean 'steps'?"),
         (["--condition", "parameters=many"], "parameters 'many': not a whole number above 0"),
-        (["--measured", "nothing-here"], "nothing-here"),
-        (["--site", "perlmuter"], "perlmutter"),
     ],
 )
 def test_wrong_input_is_refused(
     hpctrain: Hpctrain, job: str, words: list[str], message: str
 ) -> None:
-    site = [] if "--site" in words else ["--site", "perlmutter"]
-    made = hpctrain("advise", job, *site, *words)
+    made = hpctrain("advise", job, "--site", "perlmutter", *words)
     assert made.returncode == 2, made.stdout
     assert message in made.stderr
     assert "Traceback" not in made.stderr

@@ -48,17 +48,6 @@ def test_runs_of_a_changed_command_are_another_program(hpctrain: Hpctrain, tmp_p
     assert "not used: its runs have another command (--measured results/own)" in notes
 
 
-@pytest.mark.process
-def test_a_step_of_another_site_is_said_to_be_of_there(hpctrain: Hpctrain, tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(EVENTS)
-    (tmp_path / "own.yaml").write_text(OWN.format(step="0.4"))
-    assert hpctrain("submit", "own.yaml", "--site", "local", "--wait").returncode == 0
-    made = hpctrain("advise", "own.yaml", "--site", "juwels-booster", "--measured", "own")
-    assert made.returncode == 0, made.stderr
-    text = " ".join(made.stdout.split())
-    assert "own was measured on local, not on juwels-booster." in text
-
-
 TABLE = "nodes,gpus_per_node,tasks_per_node,global_batch_size,step_time\n"
 
 
@@ -73,12 +62,3 @@ def test_records_faster_than_the_peak_are_of_another_program(
     # 512 samples of 1 TFLOP in 0.4 s on four A100 of 156 TFLOP/s (TF32).
     assert "0.400 s a step is 205 % of the peak of the GPUs (MFU), more than they" in made.stderr
     assert hpctrain(*words, "--condition", "flops_per_sample=1e11").returncode == 0
-
-
-def test_runs_of_one_size_that_differ_are_named(hpctrain: Hpctrain, tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(OWN.format(step="1"))
-    (tmp_path / "steps.csv").write_text(f"{TABLE}1,4,4,512,0.4\n1,4,4,512,0.9\n2,4,4,512,0.3\n")
-    words = ("advise", "own.yaml", "--site", "perlmutter", "--measured", "steps.csv")
-    text = " ".join(hpctrain(*words).stdout.split())
-    assert "The runs on 4 ranks took 0.400 to 0.900 s a step, of which the mean is used" in text
-    assert "The runs on 8 ranks" not in text

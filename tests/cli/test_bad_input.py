@@ -54,13 +54,6 @@ def test_a_study_in_which_some_fail_is_a_partial_result(hpctrain: Hpctrain) -> N
     assert "Traceback" not in report.stderr
 
 
-@pytest.mark.process
-def test_a_run_that_printed_no_measurement_is_a_partial_result(hpctrain: Hpctrain) -> None:
-    hpctrain("submit", "job.yaml", "--wait")
-    done = hpctrain("report", "job")
-    assert (done.returncode, "No run has a result" in done.stdout) == (3, True)
-
-
 def test_a_lock_that_cannot_be_opened_is_refused_at_once(
     hpctrain: Hpctrain, tmp_path: Path
 ) -> None:

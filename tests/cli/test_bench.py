@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import click
 import pytest
 
-from hpc_train.cli.bench import bench
-from hpc_train.jobs.collectives import parse_size
-from hpc_train.trainer.collectives import parse_options
 from tests.cli.conftest import Hpctrain
 from tests.logs.parse_text import parse
 
@@ -37,16 +33,6 @@ def test_a_run_here_prints_the_table_that_collect_reads(hpctrain: Hpctrain) -> N
     } == values
 
 
-@pytest.mark.long
-def test_strategies_are_compared_in_one_command(hpctrain: Hpctrain) -> None:
-    pytest.importorskip("torch")
-    chosen = ("--strategy", "single", "--strategy", "dp")
-    done = hpctrain("bench", "train", *chosen, "--set", "axes.tasks_per_node=[1]")
-    assert done.returncode == 0, done.stderr
-    assert "left out: strategy=dp, tasks_per_node=1: dp copies the model" in done.stdout
-    assert len(list(Path("results/bench-train").glob("single-*/status.json"))) == 1
-
-
 def test_a_job_of_a_cluster_has_the_options_of_submit(hpctrain: Hpctrain) -> None:
     where = ("--site", "slurm-generic", "--nodes", "2", "--gpus-per-node", "4")
     own = ("--account", "a1", "--cpus-per-task", "8")
@@ -60,27 +46,15 @@ def test_a_job_of_a_cluster_has_the_options_of_submit(hpctrain: Hpctrain) -> Non
     assert "export NCCL_DEBUG=INFO" in script
 
 
-def test_options_go_before_what_the_command_chooses(hpctrain: Hpctrain) -> None:
-    own = ("--ranks", "2", "--name", "links", "--time", "5m", "--set", "env.NCCL_DEBUG=WARN")
-    done = hpctrain("bench", "p2p", *own, "--root", "1", "--no-check", "--dry-run")
-    assert "export NCCL_DEBUG=WARN" in done.stdout
-    assert "# links on this machine: 1 node x 2 ranks" in done.stdout
-    script = " ".join(done.stdout.replace("\\\n", " ").split())
-    assert "collectives sendrecv --smallest 1K" in script
-    assert "--root 1 --no-check" in script
-
-
 @pytest.mark.parametrize(
     ("words", "text"),
     [
         (("allreduce",), "allreduce needs at least 2 ranks, and this job has 1"),
-        (("allreduce", "--ranks", "1,2"), "allreduce needs at least 2 ranks"),
         (("broadcast", "--ranks", "2", "-r", "2"), "--root 2: the ranks are 0 to 1"),
         (("alltoall", "--ranks", "2", "-b", "8", "-e", "31"), "16 B for each rank"),
         (("allreduce", "--ranks", "99999999"), "hpctrain: --ranks: resources.tasks_per_node: must"),
         (("allreduce", "-e", "8X"), "--largest: '8X' is not a message size; examples: 8, 64K"),
         (("allreduce", "-e", "8"), "--smallest 1K is more than --largest 8"),
-        (("allreduce", "-f", "0"), "0 is not in the range x>=1"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_and_leaves_nothing(
@@ -91,15 +65,3 @@ def test_what_cannot_be_measured_is_refused_and_leaves_nothing(
     assert text in done.stderr
     assert "Traceback" not in done.stderr
     assert not Path("results").exists()
-
-
-def test_defaults_are_those_of_the_program() -> None:
-    context = click.Context(bench)
-    command = bench.get_command(context, "allreduce")
-    assert command is not None
-    given = {option.name: option.default for option in command.params}
-    options = parse_options(["allreduce"])
-    assert parse_size(str(given["smallest"])) == options.smallest
-    assert parse_size(str(given["largest"])) == options.largest
-    for name in ("factor", "iterations", "warmup", "dtype", "root", "check", "backend"):
-        assert given[name] == getattr(options, name)

@@ -37,14 +37,6 @@ def test_no_known_format_names_what_came_near(hpctrain: Hpctrain) -> None:
     assert "\x1b" not in done.stderr
 
 
-def test_folder_without_logs_says_what_is_there(hpctrain: Hpctrain) -> None:
-    Path("other").mkdir()
-    Path("other/model.pt").touch()
-    done = hpctrain("collect", "other")
-    assert done.returncode == 2
-    assert "other: no log files in this folder; it contains model.pt" in done.stderr
-
-
 @pytest.mark.parametrize("prefix", ["((", "(?P<who>x)"])
 def test_wrong_prefix(hpctrain: Hpctrain, prefix: str) -> None:
     done = hpctrain("collect", "ranks", "--prefix", prefix)

@@ -42,11 +42,6 @@ def test_names_of_the_package(offered: Offered, words: str, offer: str) -> None:
     assert offer in offered(*words.split())
 
 
-def test_each_shell_has_a_script(hpctrain: Hpctrain) -> None:
-    for shell in ("bash", "zsh", "fish"):
-        assert "_HPCTRAIN_COMPLETE" in hpctrain("completion", shell).stdout
-
-
 @pytest.mark.process
 def test_runs_studies_and_files(hpctrain: Hpctrain, offered: Offered) -> None:
     Path("train.py").write_text("print('done')\n")

@@ -26,12 +26,12 @@ STEPS = "".join(
 GOOD, BAD = "1-good-r1", "2-bad-r1"
 FILES = (
     "run.json", "status.json", "submission.json", "job.sbatch", "cut_off", "records.jsonl",
-    "transport.json", "diagnosis.txt", "logs", "logs/job.out",
+    "transport.json", "diagnosis.json", "logs", "logs/job.out",
     "logs/rank-0.out", "../study.json", "../exclude.yaml", "../.queue/1.lock", "../.queue/1.log",
     "../.submit.lock",
 )  # fmt: skip
 # Read where the logs are gone.
-KEPT = ("records.jsonl", "transport.json", "diagnosis.txt")
+KEPT = ("records.jsonl", "transport.json", "diagnosis.json")
 COMMANDS = ("status", "report", "collect", "diagnose", "logs", "cancel", "retry")
 # A command that hangs is stopped after so long.
 SECONDS = 240
@@ -143,14 +143,9 @@ CASES = dict.fromkeys(
         *((name, kind) for name in ("run.json", "records.jsonl") for kind in KINDS),
     ]
 )
-# A log may be as large as it likes, and is read.
-ALL = [(n, k) for n in FILES for k in KINDS if k != "huge" or not n.startswith("logs/")]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [pytest.param(*one, marks=() if one in CASES else pytest.mark.long) for one in ALL],
-)
+@pytest.mark.parametrize(("name", "kind"), CASES)
 def test_every_command_answers(
     name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],

@@ -55,37 +55,6 @@ def test_json_has_the_contract(hpctrain: Hpctrain, log: str) -> None:
     assert (evidence["source"], evidence["line"], evidence["rank"]) == ("job.log", 4, 1)
 
 
-def test_several_logs_are_several_jobs(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
-    (tmp_path / "other.log").write_text("Training completed\n")
-    answer = json.loads(hpctrain("diagnose", log, "other.log", "--json").stdout)
-    assert {row["run"]: row["outcome"] for row in answer["runs"]} == {
-        "job.log": "failed",
-        "other.log": "success",
-    }
-    assert answer["outcome"] == "failed"
-    assert {finding["run"] for finding in answer["findings"]} == {"job.log"}
-    said = hpctrain("diagnose", log, "other.log").stdout
-    assert said.startswith("== job.log\nFAILED")
-    assert "\n== other.log\nSUCCESS" in said
-
-
-def test_json_lists_the_attempts_of_a_log(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
-    assert json.loads(hpctrain("diagnose", log, "--json").stdout)["attempts"] == []
-    first = FAILED.replace("[rank1]: ", "")
-    (tmp_path / "job.log").write_text(
-        f"nohup: ignoring input\n{first}nohup: ignoring input\nTraining completed\n"
-    )
-    answer = json.loads(hpctrain("diagnose", log, "--json").stdout)
-    assert answer["outcome"] == "success"
-    assert [(one["outcome"], one["line"], one["id"]) for one in answer["attempts"]] == [
-        ("failed", 1, "python_exception"),
-        ("success", 8, None),
-    ]
-    said = hpctrain("diagnose", log).stdout
-    assert "Attempts before" in said
-    assert "FAILED  from line 1: ValueError: heads must divide the width" in said
-
-
 @pytest.mark.process
 def test_runs_are_diagnosed_by_their_files(hpctrain: Hpctrain, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(

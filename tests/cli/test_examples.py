@@ -10,7 +10,6 @@ import pytest
 
 from hpc_train.cli.commands import COMMANDS, EXAMPLES
 from hpc_train.cli.group import cli
-from tests.cli.conftest import Hpctrain
 
 EVERY = [line for lines in EXAMPLES.values() for line in lines]
 
@@ -41,12 +40,3 @@ def check_parsed(line: str) -> None:
 @pytest.mark.parametrize("line", EVERY)
 def test_an_example_is_parsed(line: str) -> None:
     check_parsed(line)
-
-
-def test_the_help_of_each_command_ends_with_them(hpctrain: Hpctrain) -> None:
-    for name in COMMANDS:
-        done = hpctrain(name, "--help")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith(f"Usage: hpctrain {name}")
-        lines = done.stdout.rstrip().splitlines()
-        assert [line.strip() for line in lines[-3:]] == ["Examples:", *EXAMPLES[name]]

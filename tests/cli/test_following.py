@@ -79,12 +79,3 @@ def test_after_a_study_the_next_command_is_printed(
     assert typed in done.stderr
     assert done.returncode == code
     assert done.stderr.count("next: hpctrain status sizes\n") == 1
-
-
-@pytest.mark.process
-def test_after_a_job_its_values_are_printed_and_no_report_is_offered(hpctrain: Hpctrain) -> None:
-    Path("train.py").write_text("for s in range(20): print(f'step {s}: 8 samples/s, dt 50.0ms')")
-    done = hpctrain("submit", "train.py", *"--site local --cpus-per-task 1 --wait".split())
-    assert done.returncode == 0, done.stderr
-    assert "\nmeasured: 0.05 s a step, 8 samples/s\n" in done.stderr
-    assert "hpctrain report" not in done.stderr

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,18 +28,6 @@ def interrupt(frame, event, argument):
 sys.setprofile(interrupt)
 from hpc_train.cli.main import main
 main()
-"""
-# Ctrl-C at one of the imports of a start, counted from the command line's own modules.
-EARLY = """
-import os, runpy, signal, sys
-number, names = int(sys.argv.pop(1)), []
-def interrupt(event, words):
-    if event == "import" and (names or words[0] == "hpc_train.cli.main"):
-        names.append(words[0])
-        if len(names) == number:
-            os.kill(os.getpid(), signal.SIGINT)
-sys.addaudithook(interrupt)
-runpy.run_module("hpc_train", run_name="__main__", alter_sys=True)
 """
 TYPED = (
     "submit train.py --site local",
@@ -93,24 +81,3 @@ def test_an_interrupted_command_prints_no_traceback_and_leaves_no_file(
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def start_with_interrupt(
-    number: int, before: Sequence[str] = ()
-) -> subprocess.CompletedProcess[str]:
-    command = [*before, sys.executable, "-c", EARLY, str(number), "site", "check", "local"]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize("number", [1, 20, 120])
-def test_an_interrupt_while_the_command_starts_prints_nothing(number: int) -> None:
-    done = start_with_interrupt(number)
-    assert done.returncode in (130, -signal.SIGINT), done.stderr
-    # click ends the line of the ^C.
-    assert (done.stdout, done.stderr.strip()) == ("", "")
-
-
-def test_a_start_that_ignores_interrupts_goes_on() -> None:
-    done = start_with_interrupt(1, ("sh", "-c", 'trap "" INT; exec "$@"', "sh"))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "0 errors" in done.stdout

@@ -39,25 +39,3 @@ def test_kept_is_what_the_logs_held_last(hpctrain: Hpctrain, log: Path) -> None:
     assert kept.read_text() == grown
     shutil.rmtree(log.parent)
     assert hpctrain("collect", "job", "--json").stdout == grown
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ('{"schema":9,', "written by a newer hpctrain (schema 9, this one reads 1)"),
-        ('{"colour":1,', "written by a newer hpctrain (schema with 'colour', this one reads 1)"),
-        ("{,", "damaged: "),
-    ],
-)
-def test_kept_by_a_newer_hpctrain_or_damaged(
-    hpctrain: Hpctrain, log: Path, change: str, said: str
-) -> None:
-    log.write_bytes(EVENT % 1)
-    hpctrain("collect", "job", "--json")
-    kept = log.parents[1] / "records.jsonl"
-    kept.write_text(kept.read_text().replace("{", change, 1))
-    shutil.rmtree(log.parent)
-    done = hpctrain("report", "job")
-    assert done.returncode == 2
-    assert f"{kept}:1: {said}" in done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -74,19 +73,6 @@ def test_fix_says_what_it_has_changed(scripts: Hpctrain) -> None:
     assert "bad.sh:2: HT003 fixed: " in scripts("lint", "bad.sh", "--fix").stderr
     again = scripts("lint", "bad.sh", "--fix").stderr
     assert again == "hpctrain: nothing to fix; 1 warning, 2 infos in 1 file\n"
-
-
-@pytest.mark.parametrize("words", [("lint", "--ask"), ("lint",), ("site", "check")])
-def test_a_missing_file_has_a_next_command(
-    hpctrain: Hpctrain, tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sbatch = tmp_path / "sbatch"
-    sbatch.write_text("#!/bin/sh\n")
-    sbatch.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    done = hpctrain(*words, str(tmp_path / "none" / "gone.yaml"))
-    assert done.returncode == 2
-    assert f"ls {tmp_path}" in done.stderr
 
 
 def test_annotations_of_github(scripts: Hpctrain) -> None:

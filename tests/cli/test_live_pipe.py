@@ -65,29 +65,6 @@ def test_each_record_is_printed_before_the_next_line_comes() -> None:
 
 
 @pytest.mark.process
-def test_a_table_begins_with_its_columns_and_refused_values_are_counted() -> None:
-    with collecting() as process:
-        write(process, b"".join([*map(step, range(1, 6)), step(6, -1), step(7)]))
-        head, *rows = printed(process, 7)
-        assert head.startswith("run,source,line,")
-        assert [row.split(",")[2] for row in rows] == ["1", "2", "3", "4", "5", "7"]
-        _, said = process.communicate(timeout=LIMIT_S)
-        assert b"is not above 0 and finite: 1 value refused, the first -1" in said
-
-
-@pytest.mark.process
-def test_a_dense_pipe_states_what_its_file_states(tmp_path_factory: pytest.TempPathFactory) -> None:
-    text = b"".join(step(number, -1 if number % 1000 == 0 else 100) for number in range(1, 20_001))
-    log = tmp_path_factory.mktemp("dense") / "a.log"
-    log.write_bytes(text)
-    with log.open("rb") as file:
-        of_file = subprocess.run(COLLECT, stdin=file, capture_output=True, check=True)
-    of_pipe = subprocess.run(COLLECT, input=text, capture_output=True, check=True)
-    assert of_pipe.stdout == of_file.stdout
-    assert of_pipe.stdout.count(b"\n") == 1 + 20_000 - 20
-
-
-@pytest.mark.process
 def test_whoever_has_read_enough_ends_it() -> None:
     with collecting("--json") as process:
         write(process, step(1))

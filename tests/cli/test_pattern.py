@@ -76,16 +76,6 @@ def test_a_run_that_states_nothing_gets_a_pattern_that_reads_it(hpctrain: Hpctra
 
 
 @pytest.mark.process
-def test_nothing_is_said_of_a_run_with_a_result_or_of_a_job_without_times(
-    hpctrain: Hpctrain,
-) -> None:
-    study("s", """echo '@hpct {"step": 1, "step_time": 0.5, "samples": 4}'""")
-    assert "none of its lines" not in hpctrain("submit", "study.yaml", "--wait").stderr
-    Path("job.yaml").write_text("name: j\ncommand: [echo, 'best loss: 3']\nlauncher: single\n")
-    assert "none of its lines" not in hpctrain("submit", "job.yaml", "--wait").stderr
-
-
-@pytest.mark.process
 def test_a_training_that_states_no_time_is_compared_by_its_duration(hpctrain: Hpctrain) -> None:
     study("s", "sleep 0.3; echo 'Train Epoch: 1 [0/600 (0%)]  Loss: 0.5'")
     done = hpctrain("submit", "study.yaml", "--wait")
@@ -97,20 +87,6 @@ def test_a_training_that_states_no_time_is_compared_by_its_duration(hpctrain: Hp
     assert any(line.startswith("Caveats: no line states a time") for line in found["summary"])
 
 
-@pytest.mark.process
-def test_a_run_without_any_line_is_told_how_to_print_one(hpctrain: Hpctrain) -> None:
-    study("s", "true")
-    done = hpctrain("submit", "study.yaml", "--wait")
-    assert "print one in the script: hpctrain help events" in done.stderr
-    assert (
-        "the folder of all results; name one of them: s\n" in hpctrain("report", "results").stderr
-    )
-    for log in Path("results/s").glob("*/logs/*"):
-        log.unlink()
-    assert "ended well; its logs were deleted: results/s/" in hpctrain("status", "s").stderr
-    assert "its logs were deleted: results/s/" in hpctrain("report", "s").stdout
-
-
 def test_a_foreign_log_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:
     Path("a.log").write_text("".join(f"<{n}> cost 50 ms\n" for n in range(30)))
     for command in ("collect", "report"):
@@ -118,23 +94,3 @@ def test_a_foreign_log_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:
         (hint,) = (line for line in refused.stderr.splitlines() if "--pattern" in line)
         words = shlex.split(hint.partition("--pattern ")[2].partition(";")[0])
         assert hpctrain(command, "a.log", "--pattern", *words).returncode == 0
-
-
-def test_a_pattern_reads_no_table(hpctrain: Hpctrain) -> None:
-    Path("a.csv").write_text("nodes,step_time\n1,0.5\n")
-    refused = hpctrain("report", "a.csv", "--pattern", "step_time=took ([0-9.]+)")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "a.csv: not a log, so --pattern reads no line of it" in refused.stderr
-    assert "hpctrain report reads a table of jobs" in hpctrain("collect", "a.csv").stderr
-
-
-def test_a_figure_of_unread_lines_names_the_pattern_that_reads_them(hpctrain: Hpctrain) -> None:
-    lines = (f"[{n:4}] batch done in 0.008{n} sec, loss=2.3{n}\n" for n in range(9))
-    Path("a.log").write_text("".join(lines))
-    words = ("report", "a.log", "--gpus", "1", "-o", "a.pdf")
-    refused = hpctrain(*words)
-    assert refused.returncode == 3
-    pattern = shlex.split(refused.stderr.partition(": --")[2])
-    assert pattern[0] == "pattern"
-    done = hpctrain(*words, "--pattern", pattern[1])
-    assert (done.returncode, Path("a.pdf").read_bytes()[:4]) == (0, b"%PDF")

@@ -31,17 +31,6 @@ TITAN = (
 )
 
 
-def test_sizes_of_logs_that_state_none_are_asked_for_and_given_as_options(
-    hpctrain: Hpctrain,
-) -> None:
-    for name, rate in (("a.log", "7,000"), ("b.log", "6,300")):
-        Path(name).write_text("".join(TITAN.format(step, rate) for step in range(5)))
-    bare = hpctrain("report", "a.log", "b.log")
-    assert bare.returncode == 3
-    assert "hpctrain report LOG… --gpus N,N" in " ".join(bare.stdout.split())
-    assert "No run has a result: tokens_per_second is per GPU" in " ".join(bare.stdout.split())
-
-
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -61,17 +50,6 @@ def test_sizes_that_do_not_fit_the_logs_are_refused(
     done = hpctrain("report", "a.log", "b.log", *words)
     assert done.returncode == 2
     assert reason in done.stderr
-
-
-def test_the_interval_is_named_wherever_it_counts(hpctrain: Hpctrain) -> None:
-    Path("t.csv").write_text(TABLE)
-    done = hpctrain("report", "t.csv", "-f", "json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    name = "Welch on logarithms"
-    assert found["conditions"]["interval"] == f"{name}; the replicate is the run"
-    assert any(f"Intervals: pointwise 95 %, {name};" in note for note in found["notes"])
-    assert found["provenance"]["interval"][0]["value"] == f"95 %, {name}, over runs"
 
 
 def test_benchmarks_are_bandwidths_by_message_size(hpctrain: Hpctrain) -> None:

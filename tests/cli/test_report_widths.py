@@ -59,13 +59,6 @@ def test_another_width_is_refused(hpctrain: Hpctrain, width: str) -> None:
     assert not Path("f.pdf").exists()
 
 
-@pytest.mark.parametrize("words", [("--width", "3in"), ("--no-title", "-o", "r.csv")])
-def test_without_a_figure_there_is_no_width(hpctrain: Hpctrain, words: tuple[str, ...]) -> None:
-    done = hpctrain("report", "t.csv", *words)
-    assert done.returncode == 2
-    assert "--width and --no-title are for figures" in done.stderr
-
-
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_text_fits_the_terminal(hpctrain: Hpctrain, columns: int) -> None:
     shown = hpctrain("report", "t.csv", "--notes", COLUMNS=f"{columns}").stdout.splitlines()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -84,17 +83,6 @@ def test_without_sbatch(hpctrain: Hpctrain) -> None:
     assert "sbatch is not installed here" in done.stderr
 
 
-def test_a_refusal_says_what_to_do(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
-    slurm.on("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
-    done = hpctrain("submit", "job.yaml", *SITE)
-    refused(done, "sbatch: invalid partition specified: x", "sinfo -s lists", code=1)
-    assert not Path("results").exists()
-
-
-def test_logs_of_a_run_that_waits(hpctrain: Hpctrain, run_id: str) -> None:
-    refused(hpctrain("logs", run_id), f"{run_id}: no log yet", f"hpctrain status {run_id}")
-
-
 def test_cancel_names_what_it_leaves_behind(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
     left, *rest = sorted(hpctrain("submit", "study.yaml", *SITE).stdout.split())
     file = Path(f"results/digits/{left}/submission.json")
@@ -108,14 +96,6 @@ def test_cancel_names_what_it_leaves_behind(hpctrain: Hpctrain, slurm: FakeSlurm
     file.write_bytes(answered)
 
 
-def test_the_next_command_works_from_here(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
-    for words in ([], ["--results", "else where"]):
-        done = hpctrain("submit", "study.yaml", *SITE, *words)
-        hint = shlex.split(done.stderr.rpartition("next: hpctrain ")[2])
-        assert json.loads(hpctrain(*hint, "--json").stdout)["runs"], hint
-        assert hpctrain("cancel", *hint[1:]).returncode == 0
-
-
 def test_watch_follows_to_the_end(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:
     # The first answer is that it waits, the second that it ended.
     end = "sed -i s/PENDING/NODE_FAIL/ $S/queue"
@@ -125,13 +105,6 @@ def test_watch_follows_to_the_end(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: 
     first, last = done.stdout.splitlines()
     assert first.startswith(f"PENDING    {run_id}  ")
     assert last == f"NODE_FAIL  {run_id}  one of its nodes failed"
-
-
-def test_wait_tells_the_end(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
-    slurm.on("squeue", "sed -i s/PENDING/OUT_OF_MEMORY/ $S/queue")
-    done = hpctrain("submit", "job.yaml", *SITE, "--wait")
-    assert done.returncode == 1, done.stderr
-    assert "it used more memory than it had requested" in done.stderr
 
 
 def test_inside_a_job_the_outer_one_is_named(

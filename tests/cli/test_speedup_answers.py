@@ -150,13 +150,3 @@ def test_a_rate_that_is_not_clear_gives_way_to_a_time(answer: Callable[..., Any]
     points, summary = answer(logs)
     assert speedup(points[1]) == pytest.approx((1.6, 0.8))
     assert "printed rates" not in summary
-
-
-def test_what_was_measured_is_in_the_figure(hpctrain: Hpctrain, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(SLOWER)
-    labels = {(): "steps per second<", WEAK: "steps per second x ranks<"}
-    for options, label in labels.items():
-        out = tmp_path / "page.html"
-        done = hpctrain("report", str(tmp_path / "t.csv"), *options, "-o", str(out))
-        assert done.returncode == 0
-        assert label in out.read_text()

@@ -72,37 +72,6 @@ def test_what_waits_says_on_what_and_until_when() -> None:
     assert why(silent) == ""
 
 
-def test_the_reason_of_another_state_is_none() -> None:
-    waits = JobReport(state=JobState.PENDING, reason="its nodes are being prepared")
-    assert why(a_run("p-r1", JobState.RUNNING, job_report=waits)) == ""
-    failed = JobReport(state=JobState.FAILED, reason="exit code 3")
-    assert why(a_run("p-r1", JobState.FAILED, problem="a", job_report=failed)) == "a"
-
-
-@pytest.mark.parametrize(
-    ("submission", "job"),
-    [
-        (SLURM, "7_1"),
-        (Submission(executor="slurm", native_id="_1", submitted="now"), ""),
-        (Submission(executor="slurm", native_id="", submitted="now"), ""),
-        (Submission(executor="local", native_id="20261121-1", submitted="now"), ""),
-        (None, ""),
-    ],
-)
-def test_the_job(submission: Submission | None, job: str) -> None:
-    assert cell(a_run("p-r1", JobState.PENDING, submission=submission), "job") == job
-
-
-def test_the_nodes_are_slurms_or_else_the_jobs_own() -> None:
-    status = JobStatus(started=1.0, host="n1")
-    runs = JobReport(state=JobState.RUNNING, nodes="n[1-4]")
-    assert cell(a_run("r", JobState.RUNNING, status=status, job_report=runs), "nodes") == "n[1-4]"
-    assert cell(a_run("r", JobState.RUNNING, status=status), "nodes") == "n1"
-    several = JobStatus(started=1.0, host="n1", nodes="n[1-2]")
-    assert cell(a_run("r", JobState.LOST, status=several), "nodes") == "n[1-2]"
-    assert cell(a_run("r", JobState.PENDING), "nodes") == ""
-
-
 def test_the_time() -> None:
     ended = JobStatus(started=10.0, ended=12.34, exit_code=0)
     begin = time.time()
@@ -134,3 +103,17 @@ def test_a_row_of_json() -> None:
     # Of a job that runs, the start is not expected any more.
     runs = JobReport(state=JobState.RUNNING, start=5.0)
     assert row(a_run("p-r1", JobState.RUNNING, job_report=runs))["expected_start"] is None
+
+
+def test_the_job_and_its_nodes() -> None:
+    """The job has no id until sbatch has answered; the nodes are Slurm's or else the job's own."""
+    asked = Submission(executor="slurm", native_id="_1", submitted="now")
+    for submission, job in ((SLURM, "7_1"), (asked, "")):
+        assert cell(a_run("r", JobState.PENDING, submission=submission), "job") == job
+    several = JobStatus(started=1.0, host="n1", nodes="n[1-2]")
+    runs = JobReport(state=JobState.RUNNING, nodes="n[1-4]")
+    alone = JobStatus(started=1.0, host="n1")
+    known = a_run("r", JobState.RUNNING, status=alone, job_report=runs)
+    assert cell(known, "nodes") == "n[1-4]"
+    assert cell(a_run("r", JobState.LOST, status=several), "nodes") == "n[1-2]"
+    assert cell(a_run("r", JobState.PENDING, status=several), "nodes") == ""

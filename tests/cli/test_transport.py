@@ -45,25 +45,10 @@ def test_submit_and_report_say_that_sockets_are_not_what_was_promised(hpctrain: 
     assert " sockets " in report.stdout
     assert "transport: NCCL sends data between nodes" in " ".join(report.stdout.split())
     assert report.stderr == ""
-    row = json.loads(hpctrain("report", "train", "-f", "json").stdout)["rows"][0]
-    assert row["transport"] == "sockets"
     assert "TCP sockets" in hpctrain("report", "train", "-o", "page.csv").stderr
-
-
-@pytest.mark.process
-def test_the_transport_outlives_the_logs(hpctrain: Hpctrain) -> None:
-    _job("old_2.4.log")
-    words = ("--site", "./fast.yaml", "--launcher", "single", "--cpus-per-task", "1", "--wait")
-    assert hpctrain("submit", "train.py", *words).returncode == 0
     before = hpctrain("report", "train", "-f", "json").stdout
+    assert json.loads(before)["rows"][0]["transport"] == "sockets"
+    # The transport outlives the logs.
     (run,) = Path("results/train").glob("*/run.json")
     shutil.rmtree(run.parent / "logs")
     assert hpctrain("report", "train", "-f", "json").stdout == before
-    kept = run.parent / "transport.json"
-    kept.write_text(kept.read_text()[:40])
-    report = hpctrain("report", "train")
-    assert report.returncode == 3
-    assert "transport.json: damaged" in report.stderr
-    kept.unlink()
-    row = json.loads(hpctrain("report", "train", "-f", "json").stdout)["rows"][0]
-    assert row["transport"] == ""

@@ -74,18 +74,6 @@ def test_one_of_several_logs_is_a_partial_result(hpctrain: Hpctrain, command: st
     assert "job/rank-0.out: is a binary file, not text" in done.stderr
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("words", [["collect"], ["report"]])
-def test_a_run_of_ours_with_an_unreadable_log(hpctrain: Hpctrain, words: list[str]) -> None:
-    Path("train.py").write_text(f"print({STEP.decode()!r})\n")
-    done = hpctrain("submit", "train.py", "--launcher", "single", "--cpus-per-task", "1", "--wait")
-    assert done.returncode == 0, done.stderr
-    (run,) = (path.parent for path in Path("results/train").glob("*/run.json"))
-    (run / "logs/rank-9.out.gz").write_bytes(gzip.compress(STEP * 1000)[:60])
-    done = hpctrain(*words, str(run))
-    assert (done.returncode, done.stderr.count("cannot be read")) == (3, 1), done.stderr
-
-
 @pytest.mark.parametrize(
     "options",
     [["collect"], ["diagnose", "--json"], ["report"]],
