@@ -74,20 +74,6 @@ def test_facts_are_read_once_for_all_files(slurm: FakeSlurm) -> None:
     assert len(slurm.calls("scontrol")) == 2
 
 
-def test_the_environment_is_that_of_a_submission(
-    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("SBATCH_QOS", "SBATCH_PARTITION", "SLURM_JOB_ID", "SLURM_CPU_BIND", "RANK"):
-        monkeypatch.setenv(name, "1")
-    found = asked("my.sbatch", SCRIPT)
-    environment = slurm.environment()
-    assert environment["SBATCH_QOS"] == "1"
-    removed = {"SBATCH_PARTITION", "SLURM_JOB_ID", "SLURM_CPU_BIND", "RANK"}
-    assert not removed & environment.keys()
-    said = {(one.line, one.severity) for one in found if one.id == "HT804"}
-    assert said == {(1, "info")}
-
-
 def test_slurm_that_does_not_answer_is_asked_once(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", SILENT)
     linter = make_linter(ask=True)
@@ -97,18 +83,6 @@ def test_slurm_that_does_not_answer_is_asked_once(slurm: FakeSlurm) -> None:
         assert (found.id, found.severity) == ("HT803", "info")
         assert "Unable to contact slurm controller" in found.message
     assert len(slurm.calls("sbatch")) == 1
-
-
-def test_slurm_that_hangs_is_not_waited_for(
-    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hpc_train.slurm.sbatch._TIMEOUT_S", 0.3)
-    slurm.on("sbatch", "exec sleep 60")
-    (found,) = asked("my.sbatch", SCRIPT)
-    assert (found.id, found.message) == (
-        "HT803",
-        "the script was not checked: no answer within 0.3 s",
-    )
 
 
 def test_a_refusal_has_the_line_of_the_job_file(slurm: FakeSlurm) -> None:
@@ -137,3 +111,17 @@ def test_without_sbatch_nothing_can_be_asked(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     with pytest.raises(SpecError, match="--ask: sbatch is not on PATH"):
         make_linter(ask=True)
+
+
+def test_the_environment_is_that_of_a_submission(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SBATCH_QOS", "SBATCH_PARTITION", "SLURM_JOB_ID", "SLURM_CPU_BIND", "RANK"):
+        monkeypatch.setenv(name, "1")
+    found = asked("my.sbatch", SCRIPT)
+    environment = slurm.environment()
+    assert environment["SBATCH_QOS"] == "1"
+    removed = {"SBATCH_PARTITION", "SLURM_JOB_ID", "SLURM_CPU_BIND", "RANK"}
+    assert not removed & environment.keys()
+    said = {(one.line, one.severity) for one in found if one.id == "HT804"}
+    assert said == {(1, "info")}

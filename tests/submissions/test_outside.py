@@ -76,12 +76,6 @@ def test_it_runs_a_job_to_its_end(home: Path) -> None:
     assert [log.strip() for log in logs] == ["it ran"]
 
 
-def test_a_failure_is_that_of_the_job(home: Path) -> None:
-    assert submit(home, "exit 3", "--wait").returncode == 1
-    run = run_of(home)
-    assert (run["state"], "exit code 3" in run["problem"]) == ("FAILED", True)
-
-
 def test_a_job_is_queried_and_cancelled(home: Path) -> None:
     assert submit(home, "touch begun; sleep 600", "--set", f"workdir={home}").returncode == 0
     wait_for((home / "begun").exists)

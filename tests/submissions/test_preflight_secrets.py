@@ -65,16 +65,19 @@ def test_a_secret_of_the_shell_has_to_be_there(monkeypatch: pytest.MonkeyPatch) 
         check_secrets(prepared)
 
 
+def test_what_is_no_file_is_refused(desk: Path) -> None:
+    with pytest.raises(SpecError, match=r"job\.yaml:4: secrets\.HF_TOKEN: .*No such file"):
+        check_secrets(job("./tokn"))
+    os.mkfifo(desk / "pipe", 0o600)
+    with pytest.raises(SpecError, match="is not a regular file"):
+        check_secrets(job("./pipe"))
+
+
 def test_a_file_that_others_may_read_is_refused(secret: Path) -> None:
     secret.chmod(0o640)
     with pytest.raises(SpecError, match=r"token has mode 640, not 600") as failure:
         check_secrets(job("./token"))
     assert failure.value.hint == f"chmod 600 {secret}"
-
-
-def test_a_file_that_is_not_there_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"job\.yaml:4: secrets\.HF_TOKEN: .*No such file"):
-        check_secrets(job("./tokn"))
 
 
 @pytest.mark.parametrize("value", [VALUE, "it's-a-long'secret1", "two\nlines of it"])
@@ -130,9 +133,3 @@ def test_a_secret_that_is_gone_when_the_job_starts_ends_it(
     )
     assert VALUE not in said
     assert os.environ["HF_TOKEN"] == VALUE
-
-
-def test_a_pipe_is_no_file_of_a_secret(desk: Path) -> None:
-    os.mkfifo(desk / "pipe", 0o600)
-    with pytest.raises(SpecError, match="is not a regular file"):
-        check_secrets(job("./pipe"))

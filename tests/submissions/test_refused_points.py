@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from hpc_train.base.errors import PlanError, SpecError
 from hpc_train.scripts.prepare import Prepared, Request, prepare, request_of
@@ -82,9 +81,3 @@ def test_runs_of_a_study_do_not_share_their_checkpoints(
 def test_each_run_may_have_a_folder_of_its_own(desk: Path) -> None:
     check_checkpoint_folders(study_over(desk, FOLDERS, 1))
     check_checkpoint_folders(study_over(desk, "env.X: [1]", 1))
-
-
-def test_containers_of_requests_have_file_systems_of_their_own(desk: Path) -> None:
-    shared = study_over(desk, "env.X: [1, 2]", 1)
-    points = tuple(replace(point, request={"TrainingJobName": "x"}) for point in shared.points)
-    check_checkpoint_folders(replace(shared, points=points))

@@ -11,23 +11,20 @@ import msgspec
 import pandas as pd
 import pytest
 
-from hpc_train.base.errors import LogParseError, StoreError
+from hpc_train.base.errors import LogParseError
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates
 from hpc_train.logs.record import Record
-from hpc_train.reports.build import NOT_RECORDED, build_report, diagnoses, provenance
+from hpc_train.reports.build import build_report, diagnoses, provenance
 from hpc_train.reports.compare import compare
 from hpc_train.reports.gates import verdicts_of
-from hpc_train.reports.report import Fact
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
-from hpc_train.reports.write_report import check_format, default_options, write_report
-from hpc_train.runs.conditions import Adapter, Transport
+from hpc_train.reports.write_report import default_options, write_report
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.runs.run import Run
 from hpc_train.scaling.record_arrays import record_arrays
-from hpc_train.scaling.report_options import ReportOptions
-from tests.scaling.studies import expected, record, study
-from tests.submissions.runs_of import run, written
+from tests.scaling.studies import expected, study
+from tests.submissions.runs_of import written
 
 TABLE = """nodes,gpus_per_node,global_batch_size,samples_per_second
 1,4,256,1000
@@ -77,21 +74,6 @@ def test_each_picture_has_its_numbers_beside_it(folder: Path) -> None:
     assert {path.stem for path in folder.glob("*.csv")} >= pictures
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file.md").write_text("")
-    out = tmp_path / "file.md" / "out"
-    found = tmp_path / "mine.csv"
-    found.write_text(TABLE, encoding="utf-8")
-    report = build_report(report_inputs([str(found)], Search(root=tmp_path / "none")))
-    with pytest.raises(StoreError, match="out: cannot be created: Not a directory"):
-        write_report(report, out, None)
-
-
-def test_an_ending_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="a name without an extension is a folder"):
-        check_format(None, tmp_path / "r.foo")
-
-
 def test_the_gates_of_a_study_win_over_those_of_its_rule(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(TABLE.replace("1900", "1400").replace("1950", "1410"))
     inputs = report_inputs([str(tmp_path / "t.csv")], Search(root=tmp_path / "none"))
@@ -112,41 +94,6 @@ def found(runs: list[Run], *records: Record, **more: object) -> ReportInputs:
 
 def facts(inputs: ReportInputs) -> dict[str, tuple[object, ...]]:
     return {fact.name: fact.values for fact in provenance(inputs)}
-
-
-def _is_missing(fact: Fact) -> bool:
-    return fact.name == NOT_RECORDED
-
-
-def test_equal_values_are_said_once_and_others_counted() -> None:
-    other = run("c", {"env": {"NCCL_ALGO": "Ring"}}, script_digest="e" * 64)
-    said = facts(found([run("a"), run("b"), other]))
-    assert said["commit"] == (("0123456789ab+changes", 3),)
-    assert said["script"] == (("d" * 12, 2), ("e" * 12, 1))
-    assert said["NCCL_ALGO"] == (("Ring", 1),)
-    assert said["jobs"] == (("101", 3),)
-    assert said["started"] == (("2001-09-09 01:46:40 UTC", 3),)
-    assert said["submitted"] == (("2026-11-01 10:00:00 UTC", 3),)
-    assert said["nodes"] == (("n[1-2]", 3),)
-
-
-def test_the_words_of_the_job_win() -> None:
-    own = run("a")
-    words = [record("a", "condition", 1, variant=f"gpu={name}") for name in ("H100", "again")]
-    said = facts(found([own], *words, record("a", "seed", 7)))
-    assert said["gpu"] == (("H100", 1),)
-    assert said["seed"] == (("7", 1),)
-
-
-def test_what_nobody_recorded_is_named_once() -> None:
-    ((line, count),) = next(f.values for f in provenance(found([run("a")])) if _is_missing(f))
-    assert count == 1
-    assert {"driver", "power cap", "nccl", "adapters"} <= set(line.split(", "))
-    assert not {"commit", "jobs", "nodes"} & set(line.split(", "))
-    used = Transport(nccl_version=("2.27",), adapters=(Adapter(name="mlx5_0:1", link_layer="IB"),))
-    said = facts(found([run("a")], transports={"a": used}))
-    assert said["adapters"] == (("mlx5_0:1 IB", 1),)
-    assert "adapters" not in str(said[NOT_RECORDED])
 
 
 def test_a_diagnosis_tells_why_a_run_failed(tmp_path: Path) -> None:
@@ -181,41 +128,9 @@ def test_a_benchmark_of_a_network_is_named_as_one(tmp_path: Path) -> None:
     assert both == training == ""
 
 
-def test_a_log_without_a_throughput_has_a_result_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_text(STEPS)
-    summary = build_report(report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))).summary
-    assert "an unknown number of ranks 100.0 ms a step." in summary
-    assert not any("o speedup" in line for line in summary)
-
-
 def test_no_word_is_no_evidence(tmp_path: Path) -> None:
     with pytest.raises(LogParseError, match="no log was given"):
         report_inputs([], Search(root=tmp_path))
-
-
-ALONE = '@hpct {"world_size": 1}\n'
-
-
-def model(parameters: int, parts: int) -> str:
-    """Return what Megatron prints of a model in so many parts, and of a step."""
-    named = "".join(
-        f" > number of parameters on (tensor, pipeline) model parallel rank (0, {part}): "
-        f"{parameters // parts}\n"
-        for part in range(parts)
-    )
-    return named * 2 + STEPS
-
-
-@pytest.mark.parametrize(("other", "differ"), [(4_100_000_000, False), (8_000_000_000, True)])
-def test_models_of_different_sizes_are_named(tmp_path: Path, other: int, differ: bool) -> None:
-    for name, text in (("a", model(4_000_000_000, 2)), ("b", model(other, 4)), ("c", STEPS)):
-        (tmp_path / f"{name}.log").write_text(text + ALONE)
-    found = report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))
-    notes = build_report(found).notes
-    said = f"parameters differs: 4 B (1 run, a.log), {other / 1e9:g} B (1 run, b.log)"
-    assert any(said in note for note in notes) == differ
-    allowed = build_report(found, ReportOptions(allow_mixed=("parameters",))).notes
-    assert any("allowed to differ: parameters" in note for note in allowed) == differ
 
 
 def test_a_log_with_a_number_of_ranks_only_is_not_called_a_benchmark(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import PlanError, StoreError, SubmitError
+from hpc_train.base.errors import StoreError, SubmitError
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.run import JobState, Manifest, RunFolder, RunName
 from hpc_train.runs.run_folders import run_folders
@@ -57,13 +57,6 @@ def test_only_what_failed_is_tried_again(slurm: FakeSlurm) -> None:
         retry(done.home, [], no_output)
 
 
-@pytest.mark.parametrize("state", ["TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"])
-def test_every_way_to_fail_counts(slurm: FakeSlurm, state: str) -> None:
-    done = submit(study(), RESULTS, [])
-    fails(slurm, "1002_1", state)
-    assert len(retry(done.home, [], no_output).new) == 1
-
-
 def test_attempts_are_counted_and_share_an_array(slurm: FakeSlurm) -> None:
     done = submit(study(), RESULTS, [])
     for job_id in ("1001_1", "1001_2"):
@@ -85,21 +78,6 @@ def test_one_run_of_a_study(slurm: FakeSlurm) -> None:
         retry(old.path, [], no_output)
     with pytest.raises(StoreError, match="nothing to retry; 1 run PENDING"):
         retry(named(done, "1002_1").path, [], no_output)
-
-
-def test_a_single_job(slurm: FakeSlurm) -> None:
-    done = submit(job(), RESULTS, [])
-    (old,) = done.new
-    fails(slurm, "1001")
-    (new,) = retry(old.path, [], no_output).new
-    assert new.run_id.rpartition("-")[2] == old.run_id.rpartition("-")[2]
-    assert new.run_id > old.run_id
-    manifest = read_json(new.manifest, Manifest)
-    assert (manifest.attempt, manifest.repetition, manifest.study) == (2, 1, None)
-    assert len(folders(done.home)) == 2
-    with pytest.raises(StoreError, match=f"{old.run_id}: it was retried already"):
-        retry(old.path, [], no_output)
-    assert len(folders(done.home)) == 2
 
 
 def test_damaged_files_are_named(slurm: FakeSlurm) -> None:
@@ -176,18 +154,6 @@ def test_retried_runs_of_a_nested_study_share_an_allocation(slurm: FakeSlurm) ->
     assert f"{first.run_id} " not in text
 
 
-def test_a_job_that_is_tried_again_is_not_tried_a_third_time(slurm: FakeSlurm) -> None:
-    done = submit(job(), RESULTS, [])
-    fails(slurm, "1001")
-    (second,) = retry(done.home, [], no_output).new
-    assert read_json(second.manifest, Manifest).provenance["retry_of"] == done.new[0].run_id
-    with pytest.raises(StoreError, match="j: nothing to retry; 2 runs FAILED, PENDING"):
-        retry(done.home, [], no_output)
-    fails(slurm, "1002")
-    (third,) = retry(done.home, [], no_output).new
-    assert read_json(third.manifest, Manifest).attempt == 3
-
-
 def test_nodes_that_other_runs_report_as_bad_are_excluded(slurm: FakeSlurm) -> None:
     runs = [submit(job(), RESULTS, []).new[0] for _ in range(3)]
     for number, (run, host) in enumerate(zip(runs, ("n7", "n5", "n5"), strict=True), 1):
@@ -201,17 +167,6 @@ def test_nodes_that_other_runs_report_as_bad_are_excluded(slurm: FakeSlurm) -> N
         slurm.becomes(f"100{number}", "FAILED", nodes="n[3-4]", reason="NonZeroExitCode")
     retry(runs[0].path, [], no_output, exclude_failed_nodes=True)
     assert option(slurm.calls("sbatch")[-1], "exclude") == "n5,n7"
-
-
-def test_a_retry_that_is_refused_prints_nothing_of_nodes(slurm: FakeSlurm) -> None:
-    (run,) = submit(job("launcher=srun", "gpus_per_node=2", "time=1h"), RESULTS, []).new
-    failure = {"rank": 0, "host": "n7", "exit_code": 1}
-    says(run, ended=1001.0, exit_code=1, failure=failure)
-    slurm.becomes("1001", "FAILED", nodes="n7", reason="NonZeroExitCode")
-    said: list[str] = []
-    with pytest.raises(PlanError, match="--max-gpu-hours"):
-        retry(run.path, [], said.append, exclude_failed_nodes=True, max_gpu_hours=1.5)
-    assert said == []
 
 
 def fails_on_n1(slurm: FakeSlurm, job_id: str) -> None:
@@ -364,6 +319,21 @@ def test_killed_at_each_step(slurm: FakeSlurm, tmp_path: Path, kind: str, places
 def in_doubt(run: RunFolder) -> bool:
     """Whether nobody knows which job a run is."""
     return not submission(run).answered
+
+
+def test_a_single_job(slurm: FakeSlurm) -> None:
+    done = submit(job(), RESULTS, [])
+    (old,) = done.new
+    fails(slurm, "1001")
+    (new,) = retry(old.path, [], no_output).new
+    assert new.run_id.rpartition("-")[2] == old.run_id.rpartition("-")[2]
+    assert new.run_id > old.run_id
+    manifest = read_json(new.manifest, Manifest)
+    assert (manifest.attempt, manifest.repetition, manifest.study) == (2, 1, None)
+    assert len(folders(done.home)) == 2
+    with pytest.raises(StoreError, match=f"{old.run_id}: it was retried already"):
+        retry(old.path, [], no_output)
+    assert len(folders(done.home)) == 2
 
 
 def made_only(slurm: FakeSlurm, home: Path) -> list[RunFolder]:

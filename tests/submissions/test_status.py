@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from hpc_train.base.errors import StoreError, SubmitError
-from hpc_train.base.processes import run as call
 from hpc_train.runs import batch_executor, run_queue
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.runs.json_files import write_submission
@@ -78,27 +75,6 @@ def test_the_answer_before_counts_until_the_next(slurm: FakeSlurm, clock: Clock)
     assert only(watch).state is JobState.NODE_FAIL
 
 
-def test_files_from_before_a_requeue_are_not_believed(slurm: FakeSlurm, clock: Clock) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    says(run, started=NOW - 500, ended=NOW - 400, exit_code=1)
-    assert only(Watch(run.path, clock=clock)).state is JobState.PENDING
-
-
-def test_local_runs_are_asked_for_each_time(slurm: FakeSlurm, clock: Clock) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    home = run.path.parent
-    write_submission(run, msgspec.structs.replace(submission(run), executor="local", native_id="q"))
-    watch = Watch(home, clock=clock)
-    assert only(watch).state is JobState.LOST
-    (home / FOLDER).mkdir()
-    lock = take(Queue(home=home, queue_id="q").file("lock"))
-    assert lock is not None
-    assert only(watch).state is JobState.PENDING
-    os.close(lock)
-    assert only(watch).state is JobState.LOST
-    assert slurm.calls("squeue") == []
-
-
 def test_what_is_settled_is_asked_for_no_more(slurm: FakeSlurm, clock: Clock) -> None:
     (run,) = submit(job(), RESULTS, []).new
     watch = Watch(run.path, clock=clock)
@@ -123,36 +99,6 @@ def test_silence_is_unknown_and_watching_goes_on(slurm: FakeSlurm, clock: Clock)
     assert only(watch).state is JobState.PENDING
 
 
-@contextmanager
-def read_only(path: Path) -> Iterator[None]:
-    """Forbid writing below a folder; root needs a mount for that."""
-    if os.geteuid() != 0:
-        path.chmod(0o500)
-        yield
-        path.chmod(0o700)
-        return
-    if call(["mount", "--bind", str(path), str(path)], 10).returncode != 0:
-        pytest.skip("this root may not mount")
-    try:
-        assert call(["mount", "-o", "remount,ro,bind", str(path)], 10).returncode == 0
-        yield
-    finally:
-        call(["umount", str(path)], 10)
-
-
-def test_an_end_is_learned_and_not_asked_for_again(slurm: FakeSlurm) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    slurm.becomes("1001", "OUT_OF_MEMORY", nodes="n1")
-    (first,) = runs_below(run.path)
-    found = submission(run)
-    assert (found.state, found.native_id) == (JobState.OUT_OF_MEMORY, "1001")
-    assert found.reason == "it used more memory than it had requested"
-    slurm.forgets()
-    (second,) = runs_below(run.path)
-    assert (second.state, second.problem) == (first.state, first.problem)
-    assert len(slurm.calls("squeue")) == 1
-
-
 def test_what_is_lost_is_asked_for_again(slurm: FakeSlurm) -> None:
     """The accounting may be late, or come back."""
     (run,) = submit(job(), RESULTS, []).new
@@ -165,17 +111,6 @@ def test_what_is_lost_is_asked_for_again(slurm: FakeSlurm) -> None:
         )
     assert submission(run).state is None
     assert len(slurm.calls("sacct")) == 2
-
-
-def test_a_colleague_who_may_only_read_gets_an_answer(slurm: FakeSlurm) -> None:
-    home = submit(study(), RESULTS, []).home
-    slurm.becomes("1001_1", "TIMEOUT", nodes="n1")
-    before = {path: path.read_bytes() for path in home.rglob("submission.json")}
-    with read_only(home):
-        states = sorted(found.state.value for found in runs_below(home))
-    assert states == ["PENDING", "PENDING", "PENDING", "TIMEOUT"]
-    assert {path: path.read_bytes() for path in home.rglob("submission.json")} == before
-    assert list(home.glob("*/.submission*")) == []
 
 
 def test_a_run_of_a_requeued_job_waits_again(slurm: FakeSlurm) -> None:
@@ -299,3 +234,31 @@ def test_a_local_run_whose_queue_this_user_may_not_read_is_left(
         cancel(run.path)
     assert failure.value.hint == "its queue cannot be read"
     assert submission(run).state is None
+
+
+def test_local_runs_are_asked_for_each_time(slurm: FakeSlurm, clock: Clock) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    home = run.path.parent
+    write_submission(run, msgspec.structs.replace(submission(run), executor="local", native_id="q"))
+    watch = Watch(home, clock=clock)
+    assert only(watch).state is JobState.LOST
+    (home / FOLDER).mkdir()
+    lock = take(Queue(home=home, queue_id="q").file("lock"))
+    assert lock is not None
+    assert only(watch).state is JobState.PENDING
+    os.close(lock)
+    assert only(watch).state is JobState.LOST
+    assert slurm.calls("squeue") == []
+
+
+def test_whoever_may_only_read_gets_an_answer(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StoreError("submission.json: Read-only file system")
+
+    (run,) = submit(job(), RESULTS, []).new
+    slurm.becomes("1001", "TIMEOUT", nodes="n1")
+    monkeypatch.setattr("hpc_train.runs.run_states.write_submission", refuse)
+    (found,) = runs_below(run.path)
+    assert found.state is JobState.TIMEOUT

@@ -184,13 +184,6 @@ def test_ranks_that_nothing_joins_are_named(desk: Path, line: str, alone: bool) 
     assert any("train.py never calls init_process_group" in text for text in said) == alone
 
 
-def test_a_report_of_lines_that_nobody_reads_gives_the_option(desk: Path, job: Prepare) -> None:
-    done = submit(job("for i in range(9): print(f'it {i} | took 48.{i} ms')"), Path("results"), [])
-    finished(done.home)
-    report = build_report(report_inputs([str(done.home)], Search(root=Path("results"))))
-    assert "; if 'it 0 | took 48.0 ms' is step_time = 0.048 s: --pattern" in report.summary[0]
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 def test_a_full_disk_leaves_nothing_behind(desk: Path, study: Prepare) -> None:
     from hpc_train.base.processes import run

@@ -45,20 +45,6 @@ def test_the_profile_still_counts_in_another_folder(
 
 
 @pytest.mark.process
-def test_on_this_machine_nothing_is_said_of_the_cost(
-    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    home = submit(job('command=["sh", "-c", "exit 3"]', site="local"), RESULTS, []).home
-    finished(home)
-    said: list[str] = []
-    retry(home, [], said.append)
-    assert [run.state for run in finished(home).values()] == [JobState.FAILED] * 2
-    assert said == []
-    assert slurm.calls("sbatch") == []
-
-
-@pytest.mark.process
 def test_each_run_goes_back_to_the_site_it_was_planned_for(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,25 +134,6 @@ def test_each_retry_has_the_checkpoints_of_the_first_job(account: Account) -> No
     assert read_json(third.manifest, Manifest).provenance["resumes_from"] == kept
 
 
-def test_without_spare_capacity_a_retry_resumes_too(account: Account) -> None:
-    first = account.submit()
-    profile(account.folder)
-    (second,) = retry(first.path, [], no_output).new
-    assert account.checkpoints(account.ended(second)) == account.checkpoints(first)
-
-
-def test_a_job_that_kept_none_starts_anew_and_says_so(
-    account: Account, caplog: pytest.LogCaptureFixture
-) -> None:
-    profile(account.folder)
-    first = account.submit()
-    assert account.checkpoints(first) == ""
-    assert "anew" not in caplog.text
-    (second,) = retry(first.path, [], no_output).new
-    assert account.checkpoints(second) == ""
-    assert f"{second.run_id} starts at step 0: without sagemaker.spot, its earlier" in caplog.text
-
-
 def test_a_run_of_a_study_is_measured_from_its_start(account: Account) -> None:
     (account.folder / "study.yaml").write_text(
         "name: s\njob: job.yaml\naxes: {nodes: [1]}\nscaling: strong\nrepetitions: 1\n"

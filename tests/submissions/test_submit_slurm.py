@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -190,25 +189,8 @@ def test_each_point_of_a_study_is_asked_about(slurm: FakeSlurm) -> None:
     ]
 
 
-def test_a_nested_study_is_one_question(slurm: FakeSlurm) -> None:
-    slurm.on("sbatch", VERDICT)
-    prepared = study("placement=nested", "time=30m")
-    assert said(prepared)[2:] == ["sbatch --test-only of the allocation: Job 9 to start"]
-    assert prepared.allocation is not None
-    assert (slurm.folder / "script.1").read_text() == prepared.allocation.text
-
-
 def test_a_refusal_is_a_verdict_not_an_error(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", REFUSED)
     (_, verdict) = said(job())
     assert verdict.startswith("sbatch --test-only: refused: allocation failure: Invalid account")
     assert "--account" in verdict
-
-
-def test_without_sbatch_nobody_has_said_anything(
-    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    assert said(job())[-1] == (
-        "sbatch is not installed here, so it was not tested whether the cluster accepts this"
-    )
