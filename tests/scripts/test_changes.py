@@ -70,17 +70,3 @@ def test_each_mode_in_each_scope(seen: Callable[..., dict[str, str]], scope: Any
     outer = {f"X{n}": before for n, (_, before, _) in enumerate(CASES) if before is not None}
     found = seen(*changes, **outer)
     assert [found.get(one.name) for one in changes] == [after for _, _, after in CASES]
-
-
-@pytest.mark.parametrize(("backend", "gpus"), [("gloo", 0), ("nccl", 2)])
-def test_the_ranks_are_told_the_backend(
-    plan: Plans, execute: Execute, tmp_path: Path, backend: str, gpus: int
-) -> None:
-    made = plan(
-        "slurm-generic",
-        command=[sys.executable, "-c", "import os; print(os.environ['HPCTRAIN_BACKEND'])"],
-        launcher="srun",
-        resources={"gpus_per_node": gpus, "tasks_per_node": 1, "cpus_per_task": 1},
-    )
-    assert execute(made, tmp_path, HPCTRAIN_BACKEND="of-an-outer-job").returncode == 0
-    assert (tmp_path / "logs/rank-0.out").read_text() == f"{backend}\n"

@@ -57,16 +57,6 @@ def test_a_job_that_is_started_again_keeps_its_folder(jobs: JobsOfOneFolder) -> 
     assert (jobs.folder / "ckpt" / "saved").read_text().count("/a\n") == 2
 
 
-def test_the_folder_of_a_run_is_its_own(jobs: JobsOfOneFolder) -> None:
-    """As `retry` proposes: the checkpoints of an earlier run, in its folder."""
-    own = {"HPCTRAIN_CHECKPOINTS": str(jobs.folder / "a" / "checkpoints")}
-    jobs.start("a", lifecycle={}, env={})
-    jobs.queue("1 RUNNING")
-    assert jobs.start("b", job=2, env=own).startswith("refused: ")
-    jobs.queue()
-    assert "which has ended" in jobs.start("b", job=2, env=own)
-
-
 def test_another_training_is_refused(jobs: JobsOfOneFolder) -> None:
     jobs.start("a", name="one")
     said = jobs.start("b", name="other", job=2)
@@ -91,25 +81,6 @@ def test_without_an_answer_of_slurm_the_files_count(
     jobs.note("a", ended=ended, host="n9")
     (jobs.folder / "gone").touch()
     assert jobs.start("b", job=2).startswith("refused: ") is not free
-
-
-@pytest.mark.parametrize(("ended", "free"), [(7.5, True), (None, False)])
-def test_a_job_that_slurm_still_ends_has_ended_if_its_script_has(
-    jobs: JobsOfOneFolder, ended: Any, free: bool
-) -> None:
-    jobs.start("a")
-    jobs.note("a", ended=ended, host="n9")
-    jobs.queue("1 COMPLETING")
-    assert jobs.start("b", job=2).startswith("refused: ") is not free
-
-
-def test_a_file_system_without_links_has_owners(jobs: JobsOfOneFolder) -> None:
-    (jobs.folder / "bin" / "ln").symlink_to("/bin/false")
-    assert jobs.start("a") == ""
-    assert jobs.owner == str(jobs.folder / "a")
-    assert "which has ended" in jobs.start("b", job=2)
-    assert jobs.owner == str(jobs.folder / "b")
-    assert jobs.files == ["owner", "saved"]
 
 
 def test_of_two_jobs_that_start_together_one_goes_on(jobs: JobsOfOneFolder) -> None:
@@ -207,3 +178,22 @@ class JobsOfOneFolder:
     @property
     def files(self) -> list[str]:
         return sorted(path.name for path in (self.folder / "ckpt").iterdir())
+
+
+@pytest.mark.parametrize(("ended", "free"), [(7.5, True), (None, False)])
+def test_a_job_that_slurm_still_ends_has_ended_if_its_script_has(
+    jobs: JobsOfOneFolder, ended: Any, free: bool
+) -> None:
+    jobs.start("a")
+    jobs.note("a", ended=ended, host="n9")
+    jobs.queue("1 COMPLETING")
+    assert jobs.start("b", job=2).startswith("refused: ") is not free
+
+
+def test_a_file_system_without_links_has_owners(jobs: JobsOfOneFolder) -> None:
+    (jobs.folder / "bin" / "ln").symlink_to("/bin/false")
+    assert jobs.start("a") == ""
+    assert jobs.owner == str(jobs.folder / "a")
+    assert "which has ended" in jobs.start("b", job=2)
+    assert jobs.owner == str(jobs.folder / "b")
+    assert jobs.files == ["owner", "saved"]

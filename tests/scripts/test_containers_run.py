@@ -120,24 +120,6 @@ def test_an_image_with_sh_and_nothing_else(boxed: Plans, execute: Execute, tmp_p
     assert not (tmp_path / "first_failure.log").exists()
 
 
-def test_an_image_without_a_shell(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
-    """Under srun the wrapper is outside: the program alone must be there."""
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    (inside / "false").symlink_to(str(shutil.which("false")))
-    told = run(execute, boxed(command=["false"]), tmp_path, INSIDE=str(inside))
-    assert told[0] == "1"
-    assert failure(tmp_path)["exit_code"] == 1
-    assert failure(tmp_path)["time"]
-
-
-def test_an_image_that_is_not_there(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
-    told = run(execute, boxed(box={"image": "/no such.img"}), tmp_path)
-    assert not told.startswith("0")
-    assert failure(tmp_path)["exit_code"] == 255
-    assert "FATAL: no image /no such.img" in (tmp_path / "first_failure.log").read_text()
-
-
 def test_the_description_for_the_container_engine(
     boxed: Plans, execute: Execute, tmp_path: Path
 ) -> None:
@@ -161,17 +143,6 @@ def test_the_description_for_the_container_engine(
     }
 
 
-def test_a_run_folder_with_any_letter_is_in_the_description(
-    boxed: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    tomllib = pytest.importorskip("tomllib")
-    folder = tmp_path / 'it\'s "a" \\ \n größe'
-    folder.mkdir()
-    assert run(execute, boxed("edf"), folder) == "0 "
-    found = tomllib.loads((folder / "edf.toml").read_text())
-    assert found["mounts"][0] == f"{folder}:{folder}"
-
-
 def test_shifter_sets_what_the_image_would_override(
     boxed: Plans, execute: Execute, tmp_path: Path
 ) -> None:
@@ -182,11 +153,10 @@ def test_shifter_sets_what_the_image_would_override(
     assert "1 hpctrain: container.env: NOT_THERE is not set" in run(execute, unset, tmp_path)
 
 
-@pytest.mark.parametrize("runtime", ["apptainer", "pyxis"])
 def test_a_run_folder_that_cannot_be_mounted(
-    boxed: Plans, execute: Execute, tmp_path: Path, runtime: str
+    boxed: Plans, execute: Execute, tmp_path: Path
 ) -> None:
     folder = tmp_path / "a,b"
     folder.mkdir()
-    told = run(execute, boxed(runtime), folder)
-    assert told.startswith(f"1 hpctrain: {runtime} cannot mount {folder}; use a path without any")
+    told = run(execute, boxed("pyxis"), folder)
+    assert told.startswith(f"1 hpctrain: pyxis cannot mount {folder}; use a path without any")

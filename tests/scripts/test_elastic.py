@@ -63,17 +63,6 @@ def test_one_node_goes_on_and_the_failure_is_forgotten(
     assert "\nhpctrain: restart 1\n1 2 1 " in (tmp_path / "logs" / "rank-1.out").read_text()
 
 
-def test_what_fails_too_often_is_the_jobs_failure(
-    plan: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    size = {"tasks_per_node": 2, "cpus_per_task": 1}
-    again = job(plan, tmp_path, 9, resources=size, elastic={"max_restarts": 1})
-    assert execute(again, tmp_path).returncode != 0
-    failure = status(tmp_path)["failure"]
-    assert (failure["rank"], failure["exit_code"]) == (1, 9)
-    assert (tmp_path / "logs" / "rank-1.out").read_text().count("hpctrain: restart") == 1
-
-
 def test_two_nodes_meet_and_meet_again(plan: Plans, execute: Execute, tmp_path: Path) -> None:
     """Which node has rank 0 is torchrun's choice; the ranks are told its address."""
     size = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1}

@@ -101,14 +101,6 @@ def test_an_earlier_attempt_leaves_nothing(plan: Plans, execute: Execute, tmp_pa
     assert status(tmp_path).failure is None
 
 
-def test_without_the_kept_lines_the_log_itself_is_read(tmp_path: Path) -> None:
-    failure = {"rank": 2, "host": "h", "exit_code": 1}
-    (tmp_path / "status.json").write_text(json.dumps({"started": 1.0, "failure": failure}))
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "rank-2.out").write_text("a\nb\n")
-    assert log_tail(run_in(tmp_path)) == ["rank-2.out: a", "rank-2.out: b"]
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("launcher", ["srun", "spawn"])
 def test_who_was_told_to_end_is_not_guilty(
@@ -119,15 +111,6 @@ def test_who_was_told_to_end_is_not_guilty(
     done = execute(slurm(plan, code, tasks=1, launcher=launcher), tmp_path)
     assert done.returncode == 128 + number
     assert (status(tmp_path).exit_code, status(tmp_path).failure) == (128 + number, None)
-
-
-def test_a_rank_that_a_signal_of_its_own_ended_is_guilty(
-    plan: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    execute(slurm(plan, "kill -s KILL $$", tasks=1), tmp_path)
-    failure = status(tmp_path).failure
-    assert failure is not None
-    assert failure.exit_code == 137
 
 
 def test_a_warning_signal_does_not_end_the_wrapper(
@@ -338,3 +321,12 @@ def test_a_file_asks_the_ranks_instead(
     # Of the start before, which was asked to stop.
     (tmp_path / "stop").touch()
     warned(tmp_path, SLURM_JOB_ID="71")
+
+
+def test_a_rank_that_a_signal_of_its_own_ended_is_guilty(
+    plan: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    execute(slurm(plan, "kill -s KILL $$", tasks=1), tmp_path)
+    failure = status(tmp_path).failure
+    assert failure is not None
+    assert failure.exit_code == 137

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -12,7 +11,6 @@ import pytest
 
 from hpc_train.base.errors import RenderError
 from hpc_train.plans.plan import FirstOf, LaunchPlan
-from hpc_train.scripts import render, template_loader
 from hpc_train.scripts.render import comment, quoted_directive, render_script, required, sh, token
 from tests.cases import cases
 
@@ -79,24 +77,11 @@ def test_a_mistake_in_a_part_names_the_part(refused: Refused, folder: Path) -> N
     assert refused(text).startswith("_part.j2:2: unknown field 'plan.nothing'")
 
 
-def test_a_mistake_in_a_block_names_the_file_that_has_the_block(refused: Refused) -> None:
-    text = "{% extends 'local.sh.j2' %}\n{% block env %}\n{{ plan.nothing }}{% endblock %}"
-    assert refused(text).startswith("bad.j2:3: ")
-
-
 def test_a_link_may_not_lead_out_of_the_folder(refused: Refused, folder: Path) -> None:
     (folder / "link.j2").symlink_to(folder.parent / "secret.txt")
     (folder / "more").symlink_to(folder.parent)
     assert "link.j2: a link that leads out of " in refused("{% include 'link.j2' %}")
     assert "more/secret.txt: a link that" in refused("{% include 'more/secret.txt' %}")
-
-
-def test_a_link_inside_the_folder_is_as_good_as_a_file(plan: Plans, folder: Path) -> None:
-    (folder / "file.j2").write_text("# {{ plan.name }}\n")
-    (folder / "link.j2").symlink_to("file.j2")
-    single = plan("local", launcher="single", resources={"cpus_per_task": 1})
-    linked = msgspec.structs.replace(single, template="link.j2")
-    assert render_script(linked, [folder]).text == "# demo\n"
 
 
 @pytest.mark.parametrize(
@@ -108,40 +93,6 @@ def test_what_is_no_template(refused: Refused, folder: Path, content: bytes, mes
     said = refused("{% include '_odd.j2' %}")
     assert said.startswith("bad.j2:1: _odd.j2: ")
     assert message in said
-
-
-Places = tuple[Path, Path]
-
-
-@pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
-    """Yield a folder of modules and one of compiled templates that are not the package's."""
-    found = (tmp_path / "modules", tmp_path / "cache")
-    for folder in found:
-        folder.mkdir()
-    module = found[0] / "blocks.py"
-    module.write_text("one\n")
-    monkeypatch.setattr(template_loader, "MODULES", (module,))
-    monkeypatch.setattr(template_loader, "FOLDER", found[1])
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    template_loader._modules_stamp.cache_clear()
-    yield found
-    template_loader._modules_stamp.cache_clear()
-
-
-def test_only_the_packages_own_are_kept(
-    places: Places, plan: Callable[..., LaunchPlan], tmp_path: Path
-) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "job.sh.j2").write_text("{% extends 'package:job.sh.j2' %}")
-    first = render.render_script(plan(), [own])
-    kept = {file.name: file.stat().st_mtime_ns for file in places[1].iterdir()}
-    shipped = [file for file in first.templates if file.shipped]
-    assert len(kept) == len(shipped) - 1 == len(first.templates) - 2
-    render._environment.cache_clear()
-    assert render.render_script(plan(), [own]) == first
-    assert {file.name: file.stat().st_mtime_ns for file in places[1].iterdir()} == kept
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +10,10 @@ from typing import Any
 import pytest
 
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.scripts.render import render_script
-from tests.scripts.job_starts import save
 from tests.scripts.stubs import SITE, install
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "NOTE", "OMP_NUM_THREADS")
 SAY = 'printf "%s|" ' + " ".join(f'"${name}"' for name in NAMES) + ' "$@"'
 
@@ -51,10 +45,6 @@ def said(folder: Path, rank: int) -> list[str]:
     return (folder / "logs" / f"rank-{rank}.out").read_text().split("|")[:-1]
 
 
-def failure(folder: Path) -> Any:
-    return json.loads((folder / "status.json").read_text())["failure"]
-
-
 @pytest.mark.parametrize("launcher", ["srun", "ibrun", "accelerate", "torchrun", "deepspeed"])
 def test_each_rank_knows_itself(
     big: Plans, execute: Execute, tmp_path: Path, launcher: str
@@ -66,16 +56,6 @@ def test_each_rank_knows_itself(
         last = ["a b", "$x"] + ([f"--local_rank={local}"] if launcher == "deepspeed" else [])
         names = [str(rank), local, "2", "localhost", "it's, a b", "3"]
         assert said(tmp_path, rank) == [*names, *last]
-
-
-def test_an_mpi_that_ibrun_does_not_say_is_a_word_and_no_rank(
-    big: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    job = big(launcher="ibrun")
-    silent = (tmp_path / "bin" / "ibrun").read_text().replace("PMI_RANK=$i", "OTHER=$i")
-    (tmp_path / "bin" / "ibrun").write_text(silent)
-    assert run(execute, job, tmp_path) != 0
-    assert "PMI_RANK: the launcher did not set it" in (tmp_path / "said").read_text()
 
 
 @pytest.mark.parametrize(
@@ -108,48 +88,3 @@ def test_each_way_to_rank_0s_address(
         (tmp_path / "bin" / name).write_text("#!/bin/bash\nexit 1\n")
     assert run(execute, job, tmp_path) == 1
     assert f"rendezvous.host {host} yields no address" in (tmp_path / "said").read_text()
-
-
-# What no script on record has.
-CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    "elastic": ("", {"launcher": "torchrun", "elastic": {"min_nodes": 1}}),
-    "elastic-address": (
-        "rendezvous: {host: 'interface:ib0'}\n",
-        {"launcher": "torchrun", "elastic": {"min_nodes": 1}},
-    ),
-    "hostname-ip": ("rendezvous: {host: hostname-ip}\n", {}),
-    "address": ("rendezvous: {host: 'address:2'}\n", {}),
-    "remote": ("rendezvous: {host: 'remote-address:1'}\n", {}),
-    "resolver": ("rendezvous: {host: resolver, suffix: i}\n", {}),
-    "apptainer-agent": (
-        "containers: {runtime: apptainer}\n",
-        {"container": {"image": "/i.sif"}, "launcher": "torchrun", "elastic": {"min_nodes": 1}},
-    ),
-    "edf": ("containers: {runtime: edf}\n", {"container": {"image": "i", "writable": True}}),
-}
-
-
-@pytest.mark.process
-def test_shellcheck_has_no_complaint(big: Plans, tmp_path: Path) -> None:
-    for name, (extra, keys) in CASES.items():
-        job = big(extra, command=["python", "train.py"], **keys)
-        save(render_script(job), tmp_path / f"{name}.sh")
-    argv = ["shellcheck", *sorted(map(str, tmp_path.glob("*.sh")))]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize(("word", "cores"), [("core", 1), ("none", len(os.sched_getaffinity(0)))])
-def test_mpirun_binds_as_the_profile_says(
-    plan: Plans, execute: Execute, tmp_path: Path, word: str, cores: int
-) -> None:
-    text = (ROOT / "site_profiles" / "local.yaml").read_text().replace("name: local", "name: bound")
-    text = text.replace("  default: torchrun", f"  default: mpirun\n  bind_to: {word}")
-    (tmp_path / "bound.yaml").write_text(text)
-    code = "import os; print(len(os.sched_getaffinity(0)))"
-    size = {"tasks_per_node": 1, "cpus_per_task": 1}
-    job = plan(str(tmp_path / "bound.yaml"), command=[sys.executable, "-c", code], resources=size)
-    done = execute(job, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "logs" / "rank-0.out").read_text() == f"{cores}\n"

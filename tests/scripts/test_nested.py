@@ -137,16 +137,6 @@ def test_nothing_of_a_run_is_left_when_the_next_one_starts(bench: Bench) -> None
     assert "ending leftover steps and processes" in output
 
 
-@pytest.mark.process
-def test_a_step_that_leaves_by_itself_is_waited_for(bench: Bench) -> None:
-    """mpirun's daemons do: they end a moment after it."""
-    bench.run("a", 'touch "$TRACE.step"')
-    bench.run("b", "")
-    bench.program("squeue", '[ ! -e "$TRACE.step" ] || { rm "$TRACE.step"; echo 77.3; }')
-    assert bench.finish(["a", "b"])[0] == 0
-    assert bench.traced() == ["a starts", "b starts"]
-
-
 @pytest.mark.parametrize("folder", ["plain", "a $(touch pwned) 'b' \"c\" größe"])
 def test_any_name_is_only_a_name(tmp_path: Path, folder: str) -> None:
     (tmp_path / folder).mkdir()

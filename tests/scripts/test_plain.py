@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from hpc_train.base.errors import RenderError
-from tests.scripts.plain_scripts import JOB, plain, run
+from tests.scripts.plain_scripts import plain, run
 from tests.scripts.stubs import SITE
-
-GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.mark.parametrize("launcher", ["srun", "torchrun", "accelerate", "deepspeed", "ibrun"])
@@ -75,41 +72,9 @@ def test_the_signal_before_the_end_reaches_the_ranks(files: Path) -> None:
     assert "got" in done.stdout, done.stderr
 
 
-def test_a_nested_study_is_a_job_for_each_point(files: Path) -> None:
-    job = "".join(f"  {line}\n" for line in JOB.splitlines()[1:])
-    axes = "axes: {nodes: [1, 2]}\nscaling: strong\nplacement: nested\nrepetitions: 1\n"
-    (files / "study.yaml").write_text(f"name: demo\n{axes}job:\n{job}")
-    one, two = plain(files / "study.yaml", str(files / "big.yaml"), "launcher=srun")
-    assert "#SBATCH --nodes=1" in one and "#SBATCH --nodes=2" in two
-    assert "run_nodes" not in one + two
-
-
 def test_a_template_that_is_a_whole_script_has_no_plain_form(files: Path) -> None:
     (files / "templates").mkdir()
     (files / "templates" / "ours.sbatch.j2").write_text("#!/bin/bash\necho {{ plan.name }}\n")
     (files / "big.yaml").write_text(f"{SITE}template: ours.sbatch.j2\n")
     with pytest.raises(RenderError, match=r"big\.yaml:8: the template ours\.sbatch\.j2 is a whole"):
         plain(files / "job.yaml", str(files / "big.yaml"))
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("launcher", ["torchrun", "spawn"])
-@pytest.mark.parametrize("site", ["fjord", "meadow"])
-def test_shellcheck_has_no_complaint(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, site: str, launcher: str
-) -> None:
-    monkeypatch.chdir(GOLDEN)
-    (script,) = plain(Path(f"jobs/{site}.yaml"), f"sites/{site}.yaml", f"launcher={launcher}")
-    (tmp_path / "job.sbatch").write_text(script)
-    done = subprocess.run(
-        ["shellcheck", "--norc", str(tmp_path / "job.sbatch")], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.parametrize("runtime", ["apptainer", "singularity", "podman-hpc", "shifter", "edf"])
-def test_nothing_of_the_tracking_is_passed_into_an_image(files: Path, runtime: str) -> None:
-    (files / "big.yaml").write_text(f"{SITE}containers: {{runtime: {runtime}}}\n")
-    box = ("launcher=srun", "container={image: image.img}")
-    (script,) = plain(files / "job.yaml", str(files / "big.yaml"), *box)
-    assert "HPCTRAIN_" not in script

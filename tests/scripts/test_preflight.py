@@ -113,24 +113,6 @@ def test_a_bad_node_is_on_record(execute: Execute, tmp_path: Path) -> None:
     assert log == done.stderr
 
 
-def test_bad_nodes_are_on_record_as_a_list_of_slurm(execute: Execute, tmp_path: Path) -> None:
-    bodies = {
-        "scontrol": 'printf "node%s\\n" {0..2}',
-        "getent": "[[ $2 == node0 ]] && echo 10.0.0.1",
-    }
-    for name, body in bodies.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{body}\n")
-    done = execute(plan(nodes=3), tmp_path, **WELL)
-    assert done.returncode == 1
-    assert status(tmp_path)["bad_nodes"] == "node1,node2"
-
-
-def test_a_program_that_a_node_lacks(execute: Execute, tmp_path: Path) -> None:
-    done = execute(plan("no such $(touch pwned)"), tmp_path, **WELL)
-    assert "node0: has no program no such $(touch pwned)\n" in done.stderr
-    assert not (tmp_path / "pwned").exists()
-
-
 def test_a_hung_srun_is_ended(execute: Execute, tmp_path: Path) -> None:
     hung = "[ -e asked ] || { touch asked; trap '' TERM; exec sleep 600; }"
     done = execute(plan(timeout=Duration(1)), tmp_path, **WELL, BEFORE=hung)
@@ -139,10 +121,11 @@ def test_a_hung_srun_is_ended(execute: Execute, tmp_path: Path) -> None:
     assert found["ended"] - found["started"] < 240
 
 
-def test_an_image_that_a_node_lacks(execute: Execute, tmp_path: Path) -> None:
-    made = plan()
+def test_a_program_or_an_image_that_a_node_lacks(execute: Execute, tmp_path: Path) -> None:
+    made = plan("no such $(touch pwned)")
     assert made.preflight is not None
-    checks = msgspec.structs.replace(made.preflight, program=False, image="/images/a b.sif")
+    checks = msgspec.structs.replace(made.preflight, image="/images/a b.sif")
     done = execute(msgspec.structs.replace(made, preflight=checks), tmp_path, **WELL)
+    assert "node0: has no program no such $(touch pwned)\n" in done.stderr
     assert "node1: cannot read the image /images/a b.sif\n" in done.stderr
-    assert "has no program" not in done.stderr
+    assert not (tmp_path / "pwned").exists()

@@ -244,19 +244,6 @@ def test_a_node_whose_clock_is_ahead_is_preempted_too(started: Callable[..., Job
     assert job.start(143, PREEMPTED="2026-01-02T03:04:05")[1]
 
 
-def test_what_is_trained_again_after_a_damaged_checkpoint_is_no_progress(
-    started: Callable[..., Job],
-) -> None:
-    """At each start the newest one is damaged: the start loads the one before."""
-    job = started(max_stalled=2)
-    assert job.start(75, step=100)[1]
-    assert job.start(75, LOADED="50 1500.5", step=100)[1]
-    said, again = job.start(75, LOADED="50 1500.5", step=100)
-    assert not again
-    assert "2 starts in a row have no checkpoint after step 100" in said
-    assert [row["stalled"] for row in job.rows()] == [0, 1, 2]
-
-
 def test_progress_is_judged_from_the_checkpoint_that_was_loaded(
     started: Callable[..., Job],
 ) -> None:
@@ -273,28 +260,3 @@ def test_progress_is_judged_from_the_checkpoint_that_was_loaded(
         (18, 1500.5, 18, 1),
         (None, None, 18, 2),
     ]
-
-
-def test_a_later_step_than_any_is_progress_also_after_a_damaged_checkpoint(
-    started: Callable[..., Job],
-) -> None:
-    job = started(max_stalled=1)
-    assert job.start(75, step=20)[1]
-    assert job.start(75, LOADED="10 1500.5", step=21)[1]
-    assert not job.start(75, LOADED="10 1500.5", step=21)[1]
-
-
-@pytest.mark.parametrize("text", ["", "x y", "7; rm 3"])
-def test_a_note_of_another_program_is_ignored(started: Callable[..., Job], text: str) -> None:
-    job = started()
-    job.start(75, step=20)
-    (job.folder / "checkpoints" / "resumed").write_text(text)
-    job.start(75, step=30)
-    assert [(row["loaded"], row["stalled"]) for row in job.rows()] == [(None, 0)] * 2
-
-
-def test_a_first_start_without_a_checkpoint_counts_as_one_at_step_0(
-    started: Callable[..., Job],
-) -> None:
-    job = started(max_stalled=1)
-    assert [job.start(75)[1], job.start(75)[1]] == [True, False]

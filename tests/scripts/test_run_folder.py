@@ -17,7 +17,6 @@ SAY = ["bash", "-c", 'printf %s "$HPCTRAIN_RUN"']
 HOSTILE = ["a b, c=d", "$(touch pwned)", 'it\'s "q"', "größe", "-n", "%j \\", "a\nb"]
 # Where the folder of the logs is looked for, on a node that does not see it (yet).
 HIDE = 'mv "$HPCTRAIN_LOG_DIR" "$HPCTRAIN_LOG_DIR.away"'
-SHOW = 'mv "$HPCTRAIN_LOG_DIR.away" "$HPCTRAIN_LOG_DIR"'
 
 
 def slurm(plan: Plans, *, nodes: int = 1, **keys: object) -> LaunchPlan:
@@ -78,15 +77,6 @@ def test_without_arguments_the_variable_counts(
     assert (told(folder), status(folder)["job"]) == (str(folder), "")
 
 
-def test_by_hand_the_script_says_where_the_logs_are(
-    plan: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    done = execute(plan(command=SAY, launcher="single"))
-    assert done.returncode == 0, done.stderr
-    (log,) = tmp_path.glob("results/demo/*/logs/rank-0.out")
-    assert done.stdout == f"hpctrain: the logs of the ranks are in {log.parent}\n"
-
-
 @pytest.mark.parametrize("by", ["argument", "variable"])
 def test_a_folder_that_is_not_there_is_not_made(
     plan: Plans, execute: Execute, tmp_path: Path, by: str
@@ -121,18 +111,6 @@ def test_a_node_that_does_not_see_the_folder_says_so_and_starts_nothing(
     assert (status(folder)["exit_code"], status(folder)["failure"]) == (done.returncode, None)
 
 
-@pytest.mark.process
-def test_a_folder_that_a_node_sees_a_moment_later_will_do(
-    plan: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    job = slurm(plan, nodes=2, command=SAY)
-    done = execute(job, folder, BEFORE=f"{HIDE}; (sleep 0.5; {SHOW}) & disown")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert told(folder) == str(folder)
-
-
 def test_another_attempt_is_marked_in_each_log(
     plan: Plans, execute: Execute, tmp_path: Path
 ) -> None:
@@ -150,3 +128,18 @@ def test_another_attempt_is_marked_in_each_log(
         lines = (tmp_path / "mine" / "logs" / f"rank-{rank}.out").read_text().splitlines()
         assert [line for line in lines if line] == [event, "hpctrain: restart 1", event]
     assert status(tmp_path / "mine")["restart_count"] == 1
+
+
+SHOW = 'mv "$HPCTRAIN_LOG_DIR.away" "$HPCTRAIN_LOG_DIR"'
+
+
+@pytest.mark.process
+def test_a_folder_that_a_node_sees_a_moment_later_will_do(
+    plan: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    job = slurm(plan, nodes=2, command=SAY)
+    done = execute(job, folder, BEFORE=f"{HIDE}; (sleep 0.5; {SHOW}) & disown")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert told(folder) == str(folder)

@@ -11,7 +11,6 @@ import pytest
 from hpc_train.base.errors import RenderError
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
-from hpc_train.runs.run import Script
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.sites.load import load_site
 
@@ -47,10 +46,6 @@ def write(tmp_path: Path) -> Write:
 def mine(plan: Plans, site: str = "slurm-generic", template: str = "mine.j2") -> LaunchPlan:
     keys = {**SINGLE, "setup": ["module load cuda"], "env": {"NOTE": "x"}}
     return msgspec.structs.replace(plan(site, **keys), template=template)
-
-
-def names(script: Script) -> list[tuple[str, bool]]:
-    return [(file.name, file.shipped) for file in script.templates]
 
 
 @pytest.mark.parametrize("block", LINES)
@@ -95,16 +90,6 @@ def test_a_block_without_a_place_is_refused(
     assert failure.value.message.startswith(f"{folder}/mine.j2:{said}")
 
 
-def test_a_name_of_its_own_means_the_next_on_the_path(plan: Plans, write: Write) -> None:
-    name = "slurm.sbatch.j2"
-    extend = "{% extends 'slurm.sbatch.j2' %}{% block header %}\n{{ super() -}}\n# "
-    first = write(extend + "first\n{% endblock %}", name, "a")
-    second = write(extend + "second\n{% endblock %}", name, "b")
-    script = render_script(mine(plan, template=name), [first, second])
-    assert "#SBATCH --open-mode=append\n# second\n# first\n" in script.text
-    assert names(script)[:3] == [(name, False), (name, False), (name, True)]
-
-
 def test_the_script_of_an_allocation_is_found_on_the_path(plan: Plans, write: Write) -> None:
     folder = write(
         "{% extends 'nested.sbatch.j2' %}{% block header %}\n"
@@ -129,16 +114,6 @@ def test_the_digest_changes_with_what_is_used_and_nothing_else(plan: Plans, writ
     second = render_script(mine(plan), [folder])
     assert second.text == first.text
     assert second.template_digest != first.template_digest
-
-
-def test_a_template_that_is_edited_is_read_again(plan: Plans, write: Write) -> None:
-    folder = write("# one\n", "mine.j2", "b")
-    earlier = write("# other\n", "other.j2", "a")
-    assert render_script(mine(plan), [earlier, folder]).text == "# one\n"
-    write("# three\n", "mine.j2", "b")
-    assert render_script(mine(plan), [earlier, folder]).text == "# three\n"
-    write("# nearer\n", "mine.j2", "a")
-    assert render_script(mine(plan), [earlier, folder]).text == "# nearer\n"
 
 
 def test_the_profile_that_names_a_missing_template_is_named(tmp_path: Path, plan: Plans) -> None:

@@ -95,9 +95,3 @@ def test_f29_an_agent_does_not_die_of_a_warning(
     done = execute(small(plan, "bash", "-c", command, launcher="torchrun"), tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "logs" / "rank-0.out").read_text() == "warned\n"
-
-
-def test_f32_ranks_of_mpi_need_to_know_how_they_find_each_other(plan: Plans) -> None:
-    assert "MpiDefault" in "".join(small(plan, "true", mpi=True).warnings)
-    asked = small(plan, "true", mpi=True, launcher_args=["--mpi=pmi2"])
-    assert "MpiDefault" not in "".join(asked.warnings)
