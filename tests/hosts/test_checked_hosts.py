@@ -126,13 +126,6 @@ def test_the_version_of_torch_is_that_after_the_setup(ssh: Path) -> None:
     assert check_hosts(ssh, [plan_of(site, JOB)]) == ()
 
 
-def test_without_python_the_torch_of_a_job_is_not_known(ssh: Path) -> None:
-    machine(ssh, "gpu1", python=metadata("2.7.1"))
-    machine(ssh, "gpu2", python=metadata("2.6.0"))
-    job = {**JOB, "command": ["bash", "run.sh"], "launcher": "spawn"}
-    assert check_hosts(ssh, [plan_of(write(ssh, SITE), job)]) == ()
-
-
 def test_hosts_with_different_mpirun(ssh: Path) -> None:
     for host, version in (("gpu1", "4.1.4"), ("gpu2", "5.0.3")):
         mpirun = f"echo 'mpirun (Open MPI) {version}'"
@@ -212,16 +205,6 @@ def test_a_host_that_ends_the_processes_of_who_logs_out(
     refused = refusal(ssh, [plan(ssh)])
     assert "gpu2: logind ends runs there when the last connection by ssh ends" in refused.message
     assert refused.hint == "ssh gpu2 loginctl enable-linger   keeps them running"
-
-
-def test_a_user_who_lingers_needs_systemd_run(ssh: Path) -> None:
-    program = logind("KillUserProcesses=yes", linger="yes")
-    machine(ssh, "gpu1")
-    machine(ssh, "gpu2", **{"loginctl": program, "systemd-run": "echo no bus >&2; exit 1"})
-    refused = refusal(ssh, [plan(ssh)])
-    assert "systemd-run --user does not prevent it: no bus" in refused.message
-    machine(ssh, "gpu2", **{"loginctl": program, "systemd-run": "exit 0"})
-    assert check_hosts(ssh, [plan(ssh)]) == ()
 
 
 HOSTS = [Host(name=f"gpu{n}", address=f"10.0.0.{n}") for n in (1, 2, 3)]

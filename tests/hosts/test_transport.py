@@ -43,13 +43,6 @@ def test_what_a_shell_prints_first_is_no_part_of_the_answer(ssh: Path, tmp_path:
     assert answer.lines[0][0] in ("has", "boot")
 
 
-def test_the_home_folder_is_that_of_the_host(
-    ssh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert call("gpu1", "make", "~/a b").get("folder") == f"{tmp_path}/home/a b"
-
-
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
@@ -69,15 +62,6 @@ def test_a_host_that_refuses_says_why(ssh: Path, said: str, problem: str) -> Non
 def test_an_answer_that_is_cut_off_is_none(ssh: Path) -> None:
     write(ssh, "echo ANSWER; echo busy; exit 255")
     assert call("gpu1", "look") == Answer(problem="ssh ended with exit code 255")
-
-
-def test_a_server_with_too_many_connections_is_asked_again(ssh: Path, tmp_path: Path) -> None:
-    write(
-        ssh,
-        f'echo x >>{tmp_path}/calls; [ "$(wc -l <{tmp_path}/calls)" -gt 1 ] && exec bash -s; '
-        "echo 'kex_exchange_identification: read: Connection reset by peer' >&2; exit 255",
-    )
-    assert call("gpu1", "look").problem == ""
 
 
 def test_a_host_without_an_answer_does_not_hold_up_the_others(ssh: Path) -> None:
@@ -125,16 +109,6 @@ def test_what_is_not_fetched_to_its_end_stays_on_the_host(ssh: Path, tmp_path: P
     (folder / "logs").mkdir()
     call("gpu1", "clear", str(folder))
     assert not folder.parent.exists()
-
-
-def test_a_folder_that_cannot_be_written_to_is_named(ssh: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert call("gpu1", "look", "", "0", f"{tmp_path}/new/er").get("readonly") is None
-    assert (
-        call("gpu1", "look", "", "0", f"{tmp_path}/file/new").get("readonly") == f"{tmp_path}/file"
-    )
-    # Also root may not write there.
-    assert call("gpu1", "look", "", "0", "/proc/sys/new").get("readonly") == "/proc/sys"
 
 
 FILES = ("train.py", "pkg/model.py", "data/big.bin", "results/j/run.json", ".venv/bin/python")
@@ -225,3 +199,22 @@ def test_the_log_of_the_script_keeps_its_name_on_the_first_host_only(
     assert sizes == {"job.out": 6, "job-gpu2.out": 8, "rank-1.out": 9}
     assert " job.out 5" in (tmp_path / "gpu1").read_text()
     assert " job.out 7" in (tmp_path / "gpu2").read_text()
+
+
+def test_a_server_with_too_many_connections_is_asked_again(ssh: Path, tmp_path: Path) -> None:
+    write(
+        ssh,
+        f'echo x >>{tmp_path}/calls; [ "$(wc -l <{tmp_path}/calls)" -gt 1 ] && exec bash -s; '
+        "echo 'kex_exchange_identification: read: Connection reset by peer' >&2; exit 255",
+    )
+    assert call("gpu1", "look").problem == ""
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(ssh: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert call("gpu1", "look", "", "0", f"{tmp_path}/new/er").get("readonly") is None
+    assert (
+        call("gpu1", "look", "", "0", f"{tmp_path}/file/new").get("readonly") == f"{tmp_path}/file"
+    )
+    # Also root may not write there.
+    assert call("gpu1", "look", "", "0", "/proc/sys/new").get("readonly") == "/proc/sys"

@@ -146,26 +146,6 @@ def test_a_silent_server_loses_no_run(
     monkeypatch.undo()
 
 
-def test_states_of_a_thousand_runs_are_one_query(pbs: RunningPbs, make: Make) -> None:
-    run = make()
-    submit(run)
-    log = pbs.folder / "calls"
-    program = pbs.folder / "bin" / "qstat"
-    first, second = program.read_text().splitlines()
-    program.write_text(f'{first}\necho "$#" >>{log}\n{second}\n')
-    known = submission(run)
-    runs = {
-        RunFolder(path=run.path.parent / f"x{number}"): msgspec.structs.replace(
-            known, native_id=f"{number}.pbs"
-        )
-        for number in range(1, 1001)
-    }
-    found = EXECUTOR.query(runs)
-    states = [found[one].state for one in runs]
-    assert (states[0].active, set(states[1:])) == (True, {JobState.LOST})
-    assert log.read_text() == "1002\n"
-
-
 def test_a_job_that_waits_says_why(pbs: RunningPbs, make: Make) -> None:
     run = make("#PBS -l select=1:ncpus=99")
     submit(run)

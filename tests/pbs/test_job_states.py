@@ -82,19 +82,6 @@ def test_an_exit_status_above_128_or_256_is_a_signal(code: int, reason: str) -> 
     assert report("1.s", {"job_state": "F", "Exit_status": str(code)}).reason == reason
 
 
-@pytest.mark.parametrize(
-    ("letter", "holds", "by"), [("H", "n", ""), ("W", "uo", " by its owner and an operator")]
-)
-def test_a_job_waits_for_each_hold(letter: str, holds: str, by: str) -> None:
-    reason = report("1.s", {"job_state": letter, "Hold_Types": holds, "comment": "later"}).reason
-    assert reason == f"it is held{by}; qrls releases it"
-
-
-def test_nodes_are_listed_once() -> None:
-    attributes = {"job_state": "R", "exec_host": "n1/0*8+n2/0*8+n1/1"}
-    assert report("1.s", attributes).nodes == "n1,n2"
-
-
 def test_a_long_value_continues_behind_a_tab() -> None:
     text = "Job Id: 2.s\n    comment = a very \n\tlong one\n    Variable_List = A=1,B=\n\tab\n\n"
     assert entries(f"{text}Job Id: 3.s\n", "Job Id: ") == {
@@ -113,3 +100,16 @@ def test_beside_an_error_of_the_server_an_unknown_job_is_no_answer(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     found = job_reports(("1.s", "2.t"), lambda why: JobReport(state=JobState.UNKNOWN, reason=why))
     assert {one.state for one in found.values()} == {JobState.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("letter", "holds", "by"), [("H", "n", ""), ("W", "uo", " by its owner and an operator")]
+)
+def test_a_job_waits_for_each_hold(letter: str, holds: str, by: str) -> None:
+    reason = report("1.s", {"job_state": letter, "Hold_Types": holds, "comment": "later"}).reason
+    assert reason == f"it is held{by}; qrls releases it"
+
+
+def test_nodes_are_listed_once() -> None:
+    attributes = {"job_state": "R", "exec_host": "n1/0*8+n2/0*8+n1/1"}
+    assert report("1.s", attributes).nodes == "n1,n2"

@@ -81,25 +81,6 @@ def test_no_call_is_later_than_the_deadline(
     assert file.read_text().count("called") == calls
 
 
-@pytest.mark.parametrize(("search_s", "calls"), [(1.0, 1), (600.0, 3)])
-def test_no_search_is_later_than_the_deadline(
-    pbs: RunningPbs,
-    make: Make,
-    monkeypatch: pytest.MonkeyPatch,
-    search_s: float,
-    calls: int,
-) -> None:
-    pbs.fault("silent")
-    file = counting(pbs.work.parent, "qselect", "sleep 1.2; echo 'Connection refused' >&2; exit 1")
-    monkeypatch.setenv("PATH", f"{file.parent}/first:{os.environ['PATH']}")
-    monkeypatch.setattr(executor, "_PATIENCE_S", 1.0)
-    for name, value in {"_UNDER_WAY_S": 0.0, "_SEARCH_S": search_s}.items():
-        monkeypatch.setattr(batch_executor, name, value)
-    with pytest.raises(SubmitError, match="qsub was not answered"):
-        submit(make())
-    assert file.read_text().count("called") == calls
-
-
 def test_of_two_jobs_of_one_request_the_later_one_is_deleted(
     pbs: RunningPbs, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,3 +110,22 @@ def test_a_server_that_cannot_be_reached_has_no_job(pbs: RunningPbs, make: Make)
         (pbs.folder / "gone").rename(pbs.folder / "socket")
     assert failure.value.hint == "qstat -B answers when it does; submit again then"
     assert not run.submission.exists()
+
+
+@pytest.mark.parametrize(("search_s", "calls"), [(1.0, 1), (600.0, 3)])
+def test_no_search_is_later_than_the_deadline(
+    pbs: RunningPbs,
+    make: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    search_s: float,
+    calls: int,
+) -> None:
+    pbs.fault("silent")
+    file = counting(pbs.work.parent, "qselect", "sleep 1.2; echo 'Connection refused' >&2; exit 1")
+    monkeypatch.setenv("PATH", f"{file.parent}/first:{os.environ['PATH']}")
+    monkeypatch.setattr(executor, "_PATIENCE_S", 1.0)
+    for name, value in {"_UNDER_WAY_S": 0.0, "_SEARCH_S": search_s}.items():
+        monkeypatch.setattr(batch_executor, name, value)
+    with pytest.raises(SubmitError, match="qsub was not answered"):
+        submit(make())
+    assert file.read_text().count("called") == calls

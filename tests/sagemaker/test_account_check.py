@@ -9,8 +9,6 @@ import pytest
 
 from hpc_train.base.errors import SiteProfileError, SubmitError
 from hpc_train.runs.executor import ExecutorOptions
-from hpc_train.runs.run import JobState, RunFolder, Submission
-from hpc_train.sagemaker import aws_client
 from hpc_train.sagemaker.aws_client import check_owner
 from hpc_train.sagemaker.submit_jobs import SageMakerExecutor
 from tests.sagemaker.jobs import site
@@ -42,21 +40,3 @@ def test_a_network_without_sts_is_no_reason_to_refuse(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     check_owner(site(account, ("::123", "::923")))
-
-
-def test_a_state_that_is_not_known_has_the_reason(
-    account: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    submission = Submission(
-        executor="sagemaker", native_id="eu-west-1/hpct-x", submitted="2026-11-01T10:00:00+00:00"
-    )
-    runs = {RunFolder(path=account / "x"): submission}
-    monkeypatch.setattr(aws_client, "_ATTEMPTS", 1)
-    for name, value, reason in (
-        ("AWS_ENDPOINT_URL", "http://127.0.0.1:1", "AWS does not answer: Could not connect"),
-        ("AWS_PROFILE", "nothing", "the configuration of AWS in this shell: The config profile"),
-    ):
-        monkeypatch.setenv(name, value)
-        (report,) = SageMakerExecutor().query(runs).values()
-        assert report.state is JobState.UNKNOWN
-        assert report.reason.startswith(reason)

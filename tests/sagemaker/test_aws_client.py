@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.errors import HpcTrainError, PlanError, SiteProfileError, SubmitError
-from hpc_train.sagemaker.aws_client import check_credentials, client, explain, region_of
+from hpc_train.sagemaker.aws_client import check_credentials, explain, region_of
 from tests.sagemaker.jobs import JOB, profile, site
 
 pytest.importorskip("boto3")
 
 exceptions = pytest.importorskip("botocore.exceptions")
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -92,12 +91,6 @@ def test_no_answer_is_transient(tmp_path: Path) -> None:
     assert "aws.yaml:6 names the region" in error.hint
 
 
-def test_without_a_profile_the_shell_names_the_region(monkeypatch: pytest.MonkeyPatch) -> None:
-    failure = exceptions.EndpointConnectionError(endpoint_url="https://x")
-    monkeypatch.setenv("AWS_REGION", "eu-wset-1")
-    assert explain(failure, None).hint == "try again; this shell names the region eu-wset-1"
-
-
 def test_a_login_that_has_expired_is_not_an_aws_that_does_not_answer(tmp_path: Path) -> None:
     for failure in (
         exceptions.UnauthorizedSSOTokenError(),
@@ -108,14 +101,6 @@ def test_a_login_that_has_expired_is_not_an_aws_that_does_not_answer(tmp_path: P
         assert type(error) is SiteProfileError
         assert error.message.startswith(f"{tmp_path}/aws.yaml:5: the configuration of AWS in")
         assert "aws sso login" in error.hint
-
-
-def test_the_role_of_the_shell_is_not_the_one_of_the_jobs(tmp_path: Path) -> None:
-    text = "User: arn:aws:iam::1:user/x may not sts:AssumeRole on resource: arn:aws:iam::2:role/y"
-    answer = {"Error": {"Code": "AccessDenied", "Message": text}}
-    error = explain(exceptions.ClientError(answer, "AssumeRole"), site(tmp_path))
-    assert "aws.yaml:5: AWS refuses the credentials: AssumeRole: User" in error.message
-    assert "AWS_PROFILE" in error.hint
 
 
 def test_an_id_of_a_key_is_not_printed(tmp_path: Path) -> None:
@@ -142,33 +127,6 @@ def test_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     check_credentials(site(tmp_path))
-
-
-def test_a_profile_of_aws_that_does_not_exist(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "nothing")
-    with pytest.raises(SiteProfileError, match="nothing"):
-        check_credentials(site(tmp_path))
-    with pytest.raises(SiteProfileError, match="nothing"):
-        region_of(site(tmp_path, ("  region: eu-west-1\n", "")))
-
-
-def test_an_expired_login_is_refused_before_anything_is_submitted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_PROFILE", "me")
-    section = "sso_start_url = https://x.invalid\nsso_region = eu-west-1\n"
-    section += "sso_account_id = 123456789012\nsso_role_name = Admin\n"
-    (tmp_path / "config").write_text(f"[profile me]\n{section}")
-    with pytest.raises(SiteProfileError, match=r"aws\.yaml:5: .*SSO"):
-        check_credentials(site(tmp_path))
-
-
-def test_an_answer_is_waited_for_half_a_minute_and_an_upload_for_two() -> None:
-    for service, seconds in (("sagemaker", 32), ("s3", 120)):
-        config = client(service, "eu-west-1").meta.config
-        assert config.read_timeout * config.retries["total_max_attempts"] == seconds
 
 
 def hpctrain(folder: Path, *words: str, before: str = "") -> subprocess.CompletedProcess[str]:
@@ -205,20 +163,3 @@ def test_without_boto3_one_sentence_names_the_command(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "scheduler sagemaker needs boto3; install it: " in done.stderr
     assert "[sagemaker]" in done.stderr
-
-
-def test_only_calls_of_aws_import_boto3(tmp_path: Path) -> None:
-    profile(tmp_path)
-    (tmp_path / "job.yaml").write_text(JOB)
-    (tmp_path / "train.py").touch()
-    local = ("--site", "local", "--set", "container=null", "--set", "resources.nodes=1")
-    for words in (
-        ("render", "job.yaml", *local),
-        ("render", "job.yaml", "--site", "aws.yaml"),
-        ("explain", "job.yaml", "--site", "aws.yaml"),
-    ):
-        done = hpctrain(tmp_path, *words)
-        assert done.returncode == 0, done.stderr
-        loaded = (tmp_path / "modules").read_text().split()
-        assert "hpc_train.cli.main" in loaded
-        assert not {"boto3", "botocore"} & set(loaded), words

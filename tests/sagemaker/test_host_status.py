@@ -57,12 +57,6 @@ def status(run: RunFolder, job: dict[str, Any], *lines: str, now: float = LATER)
     return msgspec.json.decode(run.status.read_bytes(), type=JobStatus)
 
 
-def test_all_hosts_ended_well(run: RunFolder) -> None:
-    found = status(run, description(), end(1), end(2))
-    assert (found.exit_code, found.started, found.ended) == (0, STARTED + 1, ENDED + 2)
-    assert found.job == "hpct-a"
-
-
 def test_the_rank_that_failed_first_has_the_cause(run: RunFolder) -> None:
     lines = (end(1, 1, rank=0, at=50.0), end(2, 7, rank=1, at=49.0), end(3, 143))
     found = status(run, description("Failed", hosts=3), *lines)

@@ -75,19 +75,6 @@ def test_each_rank_has_its_file_and_the_rest_is_of_the_job(run: RunFolder) -> No
     }
 
 
-def test_the_next_reading_goes_on(run: RunFolder) -> None:
-    logs = Logs()
-    logs.streams(FIRST)
-    logs.page(FIRST, None, ["[rank 0] a"], "1")
-    logs.page(FIRST, "1", [], "1")
-    logs.fetch(run)
-    logs.streams(FIRST)
-    logs.page(FIRST, "1", ["[rank 0] b"], "2")
-    logs.page(FIRST, "2", [], "2")
-    logs.fetch(run)
-    assert texts(run) == {"rank-0.out": "a\nb\n"}
-
-
 def test_an_empty_page_is_not_the_end(run: RunFolder) -> None:
     logs = Logs()
     logs.streams(FIRST)

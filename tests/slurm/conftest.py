@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.runs.run import RunFolder
 from tests.slurm.fake_slurm import Fake, FakeSlurm, programs
 
 __all__ = ["Fake"]
@@ -22,12 +21,3 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
 def slurm(tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     """All of Slurm's commands that are used, with one queue."""
     return FakeSlurm(tmp_path / "slurm", fake, monkeypatch)
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> RunFolder:
-    """Return a run folder with a script."""
-    folder = RunFolder(path=tmp_path / "home" / "p 1%j-r1")
-    folder.logs.mkdir(parents=True)
-    folder.script.write_bytes("#!/bin/bash\n# ä $(x)\n".encode())
-    return folder

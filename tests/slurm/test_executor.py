@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.base.errors import StoreError, SubmitError
+from hpc_train.base.errors import SubmitError
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.json_files import write_submission
 from hpc_train.runs.run import JobState, RunFolder, Script, SlurmEndpoint
-from hpc_train.slurm.executor import ALLOCATIONS, SlurmExecutor
+from hpc_train.slurm.executor import SlurmExecutor
 from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.slurm.made import runs, submitted
 from tests.submissions.on_slurm import says, submission
@@ -26,14 +26,6 @@ def states(*made: RunFolder) -> dict[str, str]:
     return {run.run_id: report.state.value for run, report in found.items()}
 
 
-def test_excluded_nodes_and_the_sites_configuration(slurm: FakeSlurm, tmp_path: Path) -> None:
-    (run,) = runs(tmp_path, "p-r1")
-    cluster = SlurmEndpoint(conf="/site/slurm.conf", poll_s=7.0)
-    SLURM.submit(tmp_path, [run], ExecutorOptions(cluster=cluster, exclude=("n1", "n2")))
-    assert option(slurm.calls("sbatch")[0], "exclude") == "n1,n2"
-    assert submission(run).cluster == cluster
-
-
 def test_what_is_asked_is_written_before_it_is_asked(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "p-r2")
     slurm.on("sbatch", f"for r in 1 2; do cp {tmp_path}/p-r$r/submission.json $S/$r; done")
@@ -44,13 +36,6 @@ def test_what_is_asked_is_written_before_it_is_asked(slurm: FakeSlurm, tmp_path:
         assert before["native_id"] == f"_{number}"
         assert before["comment"] == after.comment == option(slurm.calls("sbatch")[0], "comment")
         assert after.native_id == f"1001_{number}"
-
-
-def test_an_allocation_that_cannot_be_written(slurm: FakeSlurm, tmp_path: Path) -> None:
-    (tmp_path / ALLOCATIONS).write_text("")
-    with pytest.raises(StoreError, match=r"\.sbatch: File exists"):
-        SLURM.submit(tmp_path, runs(tmp_path, "p-r1"), ExecutorOptions(allocation=SCRIPT))
-    assert slurm.calls("sbatch") == []
 
 
 def test_after_a_silence_in_the_middle_the_rest_is_not_tried(

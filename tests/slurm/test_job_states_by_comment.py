@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from hpc_train.base.files import owner
 from hpc_train.runs.run import JobReport, JobState, RunFolder, SlurmEndpoint
 from hpc_train.slurm.executor import SlurmExecutor
 from hpc_train.slurm.job_states import FIELD, RECORD
-from tests.slurm.fake_slurm import BUSY, FakeSlurm
+from tests.slurm.fake_slurm import FakeSlurm
 from tests.slurm.made import runs, submitted
 from tests.submissions.on_slurm import says, submission
 
@@ -29,21 +27,6 @@ def queue(slurm: FakeSlurm, *entries: tuple[str, str, str]) -> None:
 def one(*made: RunFolder) -> dict[str, JobReport]:
     found = SlurmExecutor().search(CLUSTER, {run: submission(run) for run in made})
     return {run.run_id: report for run, report in found.items()}
-
-
-def test_of_two_that_were_accepted_the_older_one_is_it(slurm: FakeSlurm, tmp_path: Path) -> None:
-    one_run, many = runs(tmp_path, "p-r1", "q-r2")
-    submitted(one_run, "", comment="hpctrain:a")
-    submitted(many, "_2", comment="hpctrain:b")
-    queue(
-        slurm,
-        ("10", "RUNNING", "hpctrain:a"),
-        ("9", "PENDING", "hpctrain:a"),
-        ("12_[1-2]", "PENDING", "hpctrain:b"),
-        ("11_2", "RUNNING", "hpctrain:b"),
-    )
-    found = {name: report.job for name, report in one(one_run, many).items()}
-    assert found == {"p-r1": "9", "q-r2": "11_2"}
 
 
 def test_elements_of_an_array_are_told_apart(slurm: FakeSlurm, tmp_path: Path) -> None:
@@ -78,15 +61,6 @@ def test_without_a_job_its_age_decides(
     assert report.reason.startswith(reason)
 
 
-def test_no_job_is_lost_while_slurm_does_not_answer(slurm: FakeSlurm, tmp_path: Path) -> None:
-    (run,) = runs(tmp_path, "p-r1")
-    submitted(run, "", comment="hpctrain:a", age_s=1e6)
-    slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
-    report = one(run)["p-r1"]
-    assert report.state is JobState.UNKNOWN
-    assert report.reason == "Slurm does not answer: " + BUSY
-
-
 def test_a_job_that_said_its_id_itself_is_asked_for(slurm: FakeSlurm, tmp_path: Path) -> None:
     """The queue forgot it minutes ago, the accounting did not."""
     (run,) = runs(tmp_path, "p-r1")
@@ -108,9 +82,3 @@ def test_a_status_without_an_id_says_nothing_of_the_job(slurm: FakeSlurm, tmp_pa
     says(run)
     assert one(run)["p-r1"].reason == "Slurm never received it: sbatch was not answered"
     assert slurm.calls("sacct") == []
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
-def test_an_owner_without_a_name_is_a_number(tmp_path: Path) -> None:
-    os.chown(tmp_path, 54321, -1)
-    assert owner(tmp_path) == "54321"

@@ -80,13 +80,6 @@ def test_a_job_that_was_accepted_without_an_answer_is_found(
     assert option(call, "jobs") is None
 
 
-def test_a_job_of_the_same_user_with_another_comment_is_not_it(
-    slurm: FakeSlurm, tmp_path: Path
-) -> None:
-    slurm.on("sbatch", f'[ $n = 2 ] || {{ accept --comment=other; echo "{SLOW}" >&2; exit 1; }}')
-    assert job_id_for(tmp_path, "p-r1") == "1002"
-
-
 def test_what_was_not_accepted_is_submitted_once_more(
     slurm: FakeSlurm,
     tmp_path: Path,
@@ -116,16 +109,6 @@ def test_of_two_that_were_accepted_the_older_one_stays(
     kept = [job for job in slurm.ids() if job.startswith("1001")]
     queue = (slurm.folder / "queue").read_text()
     assert len(kept) == queue.count("PENDING") == queue.count("CANCELLED") == len(names)
-
-
-def test_the_queue_is_not_searched_before_that_time_is_over(
-    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(batch_executor, "_UNDER_WAY_S", 0.5)
-    slurm.on("sbatch", f'[ $n -gt 1 ] || {{ echo "{SLOW}" >&2; exit 1; }}')
-    assert job_id_for(tmp_path, "p-r1") == "1002"
-    call, searched = (slurm.folder / f"{name}.1.argv" for name in ("sbatch", "squeue"))
-    assert searched.stat().st_mtime - call.stat().st_mtime > 0.4
 
 
 def test_nothing_is_sent_again_while_the_queue_cannot_be_seen(
@@ -208,3 +191,13 @@ def test_the_users_comment_stands_behind_the_mark(slurm: FakeSlurm, tmp_path: Pa
     assert comment.startswith("hpctrain:")
     assert comment.endswith(" for $(ada), größe")
     assert option(slurm.calls("sbatch")[0], "comment") == comment
+
+
+def test_the_queue_is_not_searched_before_that_time_is_over(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_executor, "_UNDER_WAY_S", 0.5)
+    slurm.on("sbatch", f'[ $n -gt 1 ] || {{ echo "{SLOW}" >&2; exit 1; }}')
+    assert job_id_for(tmp_path, "p-r1") == "1002"
+    call, searched = (slurm.folder / f"{name}.1.argv" for name in ("sbatch", "squeue"))
+    assert searched.stat().st_mtime - call.stat().st_mtime > 0.4

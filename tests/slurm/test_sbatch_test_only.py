@@ -9,7 +9,7 @@ import pytest
 from hpc_train.base.processes import Finished
 from hpc_train.runs.run import SlurmEndpoint
 from hpc_train.slurm.sbatch import answer_of, ask_sbatch, test_only as verdict
-from hpc_train.slurm.slurm_commands import as_arguments, environment_changes, notices
+from hpc_train.slurm.slurm_commands import environment_changes, notices
 from tests.cases import cases
 from tests.slurm.fake_slurm import FakeSlurm
 
@@ -70,29 +70,6 @@ def test_no_answer_is_no_refusal(done: Finished) -> None:
     assert answer.words in done.stderr
 
 
-def test_a_refusal_of_a_second_controller_is_a_refusal() -> None:
-    first = "sbatch: error: Unable to contact slurm controller"
-    text = f"{first}\nallocation failure: Invalid qos specification"
-    assert answer_of(finished(text)).outcome == "refused"
-
-
-def test_a_message_has_the_line_and_the_word_that_it_names() -> None:
-    quote = answer_of(finished('sbatch: fatal: j: line 12: Unmatched `"` in [--partition="x]'))
-    assert quote.line == 12
-    word = answer_of(finished("sbatch: error: Invalid directive found in batch script: word"))
-    assert (word.line, word.stray) == (0, "word")
-    assert answer_of(finished("")).words == "exit code 1"
-
-
-def test_a_configuration_that_cannot_be_read_is_not_waited_for(
-    slurm: FakeSlurm, script: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SLURM_CONF", "/nonexistent/slurm.conf")
-    done = ask_sbatch(SlurmEndpoint(), script, ())
-    assert done.stderr == "SLURM_CONF=/nonexistent/slurm.conf cannot be read"
-    assert slurm.calls("sbatch") == []
-
-
 INSIDE = {
     "SLURM_JOB_ID": "7",
     "SLURM_CPU_BIND": "mask",
@@ -131,21 +108,6 @@ def test_a_clusters_conf_is_given_unless_there_is_one() -> None:
     assert "SLURM_CONF" not in environment_changes({"SLURM_CONF": "/mine"}, cluster, ())
 
 
-OWN = {
-    "OMPI_MCA_btl_tcp_if_include": "ib0",
-    "PMIX_MCA_gds": "hash",
-    "PRTE_MCA_rmaps": "x",
-    "LOCAL_SCRATCH": "/scratch",
-}
-
-
-def test_what_a_user_told_mpi_stays_outside_a_job() -> None:
-    ranks = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
-    assert set(environment_changes(OWN | ranks, SlurmEndpoint(), ())) == set(ranks)
-    inside = OWN | ranks | {"SLURM_JOB_ID": "7"}
-    assert set(environment_changes(inside, SlurmEndpoint(), ())) == set(inside)
-
-
 @pytest.mark.parametrize(
     ("names", "said"),
     [
@@ -161,16 +123,25 @@ def test_what_is_left_behind_outside_a_job_is_named(names: list[str], said: str)
     assert notices(dict.fromkeys(names, "1"), {}) == (said,)
 
 
-@pytest.mark.parametrize("name", ["SBATCH_CLUSTERS", "SLURM_CLUSTERS"])
-def test_the_clusters_of_the_shell_are_in_force_unless_the_script_names_them(name: str) -> None:
-    assert environment_changes({name: "far"}, SlurmEndpoint(), ()) == {}
-    (said,) = notices({name: "far"}, {})
-    assert said == f"{name}=far is effective: sbatch reads it as --clusters"
-    assert environment_changes({name: "far"}, SlurmEndpoint(), ["clusters"]) == {name: None}
-    (said,) = notices({name: "far"}, {"clusters": "own"})
-    assert said == f"{name}=far is ignored: the script sets --clusters itself"
+OWN = {
+    "OMPI_MCA_btl_tcp_if_include": "ib0",
+    "PMIX_MCA_gds": "hash",
+    "PRTE_MCA_rmaps": "x",
+    "LOCAL_SCRATCH": "/scratch",
+}
 
 
-def test_changes_are_a_call_of_env_and_no_changes_are_none() -> None:
-    assert as_arguments({"A": None, "B": "x y"}) == ["env", "-u", "A", "B=x y"]
-    assert as_arguments({}) == []
+def test_what_a_user_told_mpi_stays_outside_a_job() -> None:
+    ranks = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    assert set(environment_changes(OWN | ranks, SlurmEndpoint(), ())) == set(ranks)
+    inside = OWN | ranks | {"SLURM_JOB_ID": "7"}
+    assert set(environment_changes(inside, SlurmEndpoint(), ())) == set(inside)
+
+
+def test_a_configuration_that_cannot_be_read_is_not_waited_for(
+    slurm: FakeSlurm, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", "/nonexistent/slurm.conf")
+    done = ask_sbatch(SlurmEndpoint(), script, ())
+    assert done.stderr == "SLURM_CONF=/nonexistent/slurm.conf cannot be read"
+    assert slurm.calls("sbatch") == []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,8 @@ import pytest
 import submitit
 from submitit.core import utils
 
-from hpc_train.base.errors import PlanError, SpecError, SubmitError
-from hpc_train.runs.run import RunFolder
-from hpc_train.slurm.submitit_script import submit_script
+from hpc_train.base.errors import SpecError
 from hpc_train.submissions.submitit_plugin import FunctionJob
-from tests.slurm.conftest import Fake
 from tests.slurm.fake_slurm import FakeSlurm, option
 
 
@@ -103,22 +98,6 @@ def test_an_array_is_one_job_for_each(executor: submitit.AutoExecutor, slurm: Fa
     assert calls == [1, 2, 3]
 
 
-def test_a_job_that_a_further_call_makes_fit(
-    executor: submitit.AutoExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("strict.yaml").write_text(
-        "schema: 1\nname: strict\ndescription: d\nscheduler: slurm\naccount: {required: true}\n"
-        "launchers: {default: srun, allowed: [srun]}\n"
-    )
-    executor.update_parameters(hpctrain_site="strict")
-    with pytest.raises(PlanError, match="strict needs an account"):
-        executor.submit(print)
-    assert left(tmp_path / "f") == []
-    executor.update_parameters(hpctrain_account="abc")
-    assert directives(executor.submit(print))["account"] == "abc"
-
-
 @pytest.mark.parametrize(
     ("parameters", "error", "part"),
     [
@@ -152,19 +131,6 @@ def test_an_outer_job_leaves_no_trace(
     assert found["SBATCH_NO_REQUEUE"] == "1"
 
 
-def test_the_watcher_asks_as_often_as_the_site_allows(
-    executor: submitit.AutoExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(FunctionJob.watcher, "_delay_s", 30)
-    Path("slow.yaml").write_text(
-        "schema: 1\nname: slow\ndescription: d\nscheduler: slurm\npoll: 2m\n"
-        "launchers: {default: srun, allowed: [srun]}"
-    )
-    executor.update_parameters(hpctrain_site="slow")
-    assert executor.submit(print).watcher._delay_s == 120
-
-
 def test_a_launcher_without_ranks_is_refused(
     executor: submitit.AutoExecutor, tmp_path: Path
 ) -> None:
@@ -172,28 +138,3 @@ def test_a_launcher_without_ranks_is_refused(
     with pytest.raises(SpecError, match="launcher spawn starts one process per node"):
         executor.submit(print)
     assert left(tmp_path / "f") == []
-
-
-def submit(run: RunFolder) -> str:
-    command = ["sbatch", "--comment=c", str(run.script), str(run.path)]
-    return submit_script(command, run.script.read_text("utf-8"))
-
-
-@pytest.mark.parametrize("body", ["echo 'sbatch: error: no' >&2; exit 1", "echo what"])
-def test_a_refusal_is_an_error_and_leaves_nothing(
-    fake: Fake, run: RunFolder, body: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    fake("sbatch", body)
-    with pytest.raises(SubmitError, match="no"):
-        submit(run)
-    assert sorted(path.name for path in run.path.iterdir()) == ["job.sbatch", "logs"]
-    assert capfd.readouterr().err == ""
-
-
-def test_importing_it_adds_no_log_handlers() -> None:
-    code = (
-        "import logging, hpc_train.slurm.submitit_script\n"
-        "print(logging.getLogger('submitit').handlers)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
