@@ -63,6 +63,9 @@ def test_wait_gives_up_and_the_run_goes_on(files: Path) -> None:
         run.wait(0.1)
     assert isinstance(error.value, TimeoutError)
     assert not run.finished
+    other = submitted("train.py", "wait")
+    other.cancel()
+    assert (other.wait(LIMIT_S), other.reason) == ("CANCELLED", "cancelled by the user")
     (files / "go").touch()
     assert run.wait(LIMIT_S) == "COMPLETED"
 
