@@ -99,11 +99,3 @@ def test_a_scancel_that_fails_cancels_nothing(
     with pytest.raises(SubmitError, match=f"scancel: {message}"):
         SLURM.cancel(tmp_path, {run: found})
     assert submission(run).state is None
-
-
-def test_a_job_without_an_id_cannot_be_cancelled_yet(slurm: FakeSlurm, tmp_path: Path) -> None:
-    one, other = runs(tmp_path, "p-r1", "p-r2")
-    known, unknown = submitted(one, "7"), submitted(other, "_2")
-    with pytest.raises(SubmitError, match="p-r2: its job id is not known yet"):
-        SLURM.cancel(tmp_path, {one: known, other: unknown})
-    assert slurm.calls("scancel") == []

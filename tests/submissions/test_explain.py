@@ -15,7 +15,6 @@ from hpc_train.runs.json_files import to_json
 from hpc_train.runs.run_folders import create_runs
 from hpc_train.scripts.explain import Explained, explain
 from hpc_train.scripts.prepare import Prepared, Request, prepare
-from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.submissions.explain_run import explain_run, find_run
 from hpc_train.submissions.submit import profile_facts
 from tests.submissions.runs_of import manifest, written
@@ -63,26 +62,6 @@ def test_each_line_of_the_script_is_explained(desk: Path, launcher: str) -> None
     arguments = [row for row in found if row.kind == "argument"]
     assert arguments
     assert [row.name for row in arguments if not row.why] == []
-
-
-@pytest.mark.parametrize("scheduler", ["local", "pbs"])
-def test_what_the_scheduler_lacks_is_explained_with_what_is_done_instead(
-    desk: Path, scheduler: str
-) -> None:
-    launchers = "launchers: {default: torchrun, allowed: [torchrun]}\n"
-    text = f"schema: 1\nname: s\ndescription: d\nscheduler: {scheduler}\n{launchers}"
-    Path("s.yaml").write_text(text)
-    Path("job.yaml").write_text("command: [python, t.py]\nlifecycle: {}\nsignal_before_end: 1m\n")
-    sizes = ("nodes=1", "gpus_per_node=0", "tasks_per_node=1", "cpus_per_task=1", "time=1h")
-    request = Request(path=Path("job.yaml"), site="s", overrides=tuple(map(parse_setting, sizes)))
-    made = prepare(request)
-    instead = find_batch_system(scheduler).instead
-    missing = [row for row in rows(made) if row.kind == "missing"]
-    assert {row.name: row.value for row in missing} == instead
-    assert {row.origin for row in missing} == {"s.yaml:4"}
-    assert all(row.why for row in missing)
-    for key in ("lifecycle", "signal_before_end"):
-        assert any(instead[key] in warning for warning in made.warnings)
 
 
 SITE_OF_RUN = """\
