@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from hpc_train.base.errors import StoreError
-from hpc_train.base.plain_text import plain, shown as shown_text
+from hpc_train.base.plain_text import shown as shown_text
 from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
 from hpc_train.cli.output import busy, echo_table, say, show_warnings
@@ -126,7 +126,6 @@ def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
 def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
     from hpc_train.diagnosis.diagnose_runs import causes
-    from hpc_train.runs.nodes import slow_ranks
     from hpc_train.runs.run_table import HEADS, RESTART_HEADS, counts, restart_rows, rows
 
     click.echo(counts(runs, missing))
@@ -134,9 +133,6 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     if len(runs) == 1 and runs[0].starts:
         click.echo()
         echo_table(RESTART_HEADS, restart_rows(runs[0].starts))
-    if len(runs) == 1:
-        for one in slow_ranks(runs[0].folder.logs):
-            click.echo(plain(f"slow: {one.text()}"))
     if len(runs) == 1 and runs[0].state.value == "FAILED":
         click.echo("\n".join(log_tail(runs[0])))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +17,6 @@ from tests.end_to_end.machine_faults import (
     WHOLE,
     controller_restarted,
     disk_full,
-    last_node,
     network_cut,
     network_cut_for_a_while,
     node_lost,
@@ -148,18 +146,6 @@ def limit_memory(group: Path, process: int) -> None:
     (group / "cgroup.procs").write_text(f"{process}\n")
 
 
-def rank_is_slow(training: Training) -> None:
-    """Let a rank compute for three times as long as the other."""
-    slow = training.user.folder / training.name / "slow-1"
-    slow.touch()
-    training.open_gate()
-    training.reaches_gate()
-    slow.unlink()
-    said = training.user.hpctrain("status", training.name).stdout
-    node = last_node(training)
-    assert re.search(rf"slow: rank 1 on {node} takes 0\.\d+ s a step, [23]", said), said
-
-
 def agent_killed(training: Training) -> None:
     """Kill it, and what is below it as Slurm does with cgroups, which the lab has not."""
     for pid in gated.down_to_rank(training.pid(1)):
@@ -178,7 +164,6 @@ FAULTS = {
             inject=signalled_without_accounting,
             end=SAVED,
         ),
-        Fault(name="a rank 3 times slower", inject=rank_is_slow, end=None),
         Fault(name="SIGKILL of a rank", inject=rank_killed, end="exit code "),
         Fault(name="results folder gone for 10 s", inject=results_gone, end=None),
         Fault(name="SIGKILL of torchrun's agent", inject=agent_killed, end="exit code "),

@@ -61,8 +61,8 @@ EACH = {
     "memory": Shown((60, 61.25), "memory_gib", 61.25, "memory [GiB]", "61.25"),
     "learning_rate": Shown((0.1, 0.1), "learning_rate", 0.1, "learning rate", "0.1000"),
 }
-# They have no column: a condition is compared, and the provenance shows it; slow ranks are named by
-# the time that they compute; the others are in the tables of strategies.
+# They have no column: a condition is compared, and the provenance shows it; the others are in the
+# tables of strategies.
 NO_COLUMN = {
     "condition",
     "compute_time",
