@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 
 from hpc_train.base.data_folders import FileKind, schema_file
-from hpc_train.base.values import Duration, Memory, NodeBounds, Version, VersionBounds
+from hpc_train.base.values import Duration, Memory, NodeBounds, Version
 from hpc_train.jobs.job import Defaults, JobSpec
 from hpc_train.jobs.study import StudySpec
 from hpc_train.sites.profile import SiteProfile
@@ -34,7 +34,6 @@ _EXAMPLES: dict[type, list[str]] = {
     Duration: ["1h30m", "01:30:00"],
     Memory: ["480G", "4000M"],
     Version: ["2.21.5"],
-    VersionBounds: [">=2.21,<2.30"],
     NodeBounds: ["1", ">1"],
 }
 

@@ -124,22 +124,6 @@ class Version(str):
         raise ValueError(f"{raw!r} is not a version like '2.21.5'{quotes}")
 
 
-class VersionBounds(str):
-    """A range of versions: `>=2.21,<2.30`; a bare `2.21` is any 2.21.x."""
-
-    @classmethod
-    def parse(cls, raw: object) -> VersionBounds:
-        """Parse bounds separated by commas.
-
-        Raises:
-            ValueError: another sign than >, >=, < and <=, or no version behind it.
-        """
-        if isinstance(raw, str) and _is_bounds(raw):
-            return cls(raw)
-        examples = "'2.21', '>=2.21' or '>=2.21,<2.30'"
-        raise ValueError(f"{raw!r} is not a range of versions; write {examples}")
-
-
 class NodeBounds(str):
     """A range of node counts: `1`, `>1`, `>=2,<16`."""
 
@@ -193,7 +177,7 @@ def _is_bounds(text: str) -> bool:
 
 
 T = TypeVar("T")
-_UNITS = (Duration, Memory, Version, VersionBounds, NodeBounds)
+_UNITS = (Duration, Memory, Version, NodeBounds)
 
 
 def doc(text: str) -> msgspec.Meta:

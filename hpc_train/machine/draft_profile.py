@@ -381,23 +381,8 @@ def _gpus(node: LiveNode, machine: Hardware | None) -> Iterator[str]:
     if machine is not None and len(seen) == count:
         if order := gpu_order(machine):
             yield line("gpu_order", order, f"{GUESSED}: from the cores that the driver reports")
-        yield from _numa(machine)
         near = tuple(",".join(nearest_nics(place)) for place in machine.topology.gpus)
         yield from known(gpu_nics=near if all(near) else ())
-
-
-def _numa(machine: Hardware) -> Iterator[str]:
-    """Yield the cores of each NUMA node, and the node of each GPU, if all of them are known."""
-    nodes, places = machine.topology.numa, [one.numa for one in machine.topology.gpus]
-    cpus = [node.cpus for node in nodes]
-    # Memory alone, as of a GPU, is a node without cores, behind the others.
-    while cpus and not cpus[-1]:
-        cpus.pop()
-    if not all(cpus) or [node.number for node in nodes] != list(range(len(nodes))):
-        return
-    found = tuple(place for place in places if place is not None and place < len(cpus))
-    if found and len(found) == len(places):
-        yield from known(numa_cpus=tuple(cpus), gpu_numa=found)
 
 
 def _nics(machine: Hardware | None, network: Guess | None) -> Iterator[str]:

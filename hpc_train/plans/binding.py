@@ -3,71 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from hpc_train.base.values import Value
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, takes_whole_nodes
-from hpc_train.plans.plan import Binding, EnvChange, Launch, LaunchRequest, Setting, Text
-from hpc_train.sites.partition import Partition, Vendor
-
-_MASK = re.compile(r"\A(?:0[xX])?[0-9A-Fa-f]{1,256}\Z")
-_KINDS = ("mask_cpu", "map_cpu", "mask_ldom", "map_ldom", "list")
-_NUMBER = re.compile(r"\A[0-9]{1,6}\Z")
-
-
-def bound_cores(word: str, numa_cpus: Sequence[str] = ()) -> tuple[frozenset[int], ...]:
-    """Return the cores of each local rank of `mask_cpu:0xf,0xf0`, `map_cpu:0,8`, `list:0-7:8-15`.
-
-    `mask_ldom:0x1,0x2` and `map_ldom:0,1` name NUMA nodes, whose cores are `numa_cpus`. Empty if
-    the binding names no cores, or one of them cannot be read.
-    """
-    kind, _, text = word.rpartition("=")[2].removeprefix("verbose,").partition(":")
-    if kind not in _KINDS or not text:
-        return ()
-    parts = [_numbers(kind, part.strip()) for part in text.split(":" if kind == "list" else ",")]
-    if kind.endswith("_ldom"):
-        nodes = dict(enumerate(map(cpu_numbers, numa_cpus)))
-        parts = [frozenset(cpu for node in part for cpu in nodes.get(node, ())) for part in parts]
-    return tuple(parts) if all(parts) else ()
-
-
-def far_ranks(
-    cores: Sequence[frozenset[int]], partition: Partition, gpus: Sequence[int] = ()
-) -> Iterator[str]:
-    """Yield a clause for each local rank whose binding crosses NUMA nodes without need.
-
-    That is: its cores are on several and would fit on one, or none is on the node of its GPU.
-    `gpus` are the GPUs of the local ranks, empty if each rank has not a known one of its own.
-    """
-    nodes = [frozenset(cpu_numbers(text)) for text in partition.numa_cpus]
-    largest = max(map(len, nodes), default=0)
-    places = (
-        dict(enumerate(partition.gpu_numa))
-        if len(gpus) == len(cores) == len(partition.gpu_numa)
-        else {}
-    )
-    for rank, own in enumerate(cores):
-        there = [number for number, node in enumerate(nodes) if own & node]
-        if len(there) > 1 and len(own) <= largest:
-            yield f"the {len(own)} cores of local rank {rank} are on NUMA nodes {_listed(there)}"
-        elif there and places and places.get(gpus[rank], there[0]) not in there:
-            there_too = f"its GPU {gpus[rank]} is on {places[gpus[rank]]}"
-            yield f"local rank {rank} has cores of NUMA node {_listed(there)}, {there_too}"
-
-
-def _numbers(kind: str, text: str) -> frozenset[int]:
-    if kind.startswith("mask_"):
-        bits = int(text, 16) if _MASK.match(text) else 0
-        return frozenset(bit for bit in range(bits.bit_length()) if bits >> bit & 1)
-    if kind.startswith("map_"):
-        return frozenset((int(text),)) if _NUMBER.match(text) else frozenset()
-    return frozenset(cpu_numbers(text))
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return " and ".join(map(str, numbers))
-
+from hpc_train.plans.plan import EnvChange, Launch, LaunchRequest, Setting, Text
+from hpc_train.sites.partition import Vendor
 
 # With what separates the cores of two ranks: of srun, and of Cray PALS's mpiexec.
 _LISTS = {"mask_cpu": ",", "map_cpu": ",", "mask_ldom": ",", "map_ldom": ",", "list": ":"}
@@ -93,23 +35,15 @@ def resolve_binding(context: Context, topology: Topology) -> dict[str, Setting]:
     return settings
 
 
-def check_binding(
-    context: Context, request: LaunchRequest, launch: Launch, changes: Sequence[EnvChange]
-) -> tuple[dict[str, Setting], tuple[str, ...]]:
-    """Warn of ranks whose cores are far from one another or from their GPU.
-
-    A binding to cores that the launcher has no option for is a setting that is left out.
-    """
-    partition, word, bound = context.partition, _cpu_word(context), request.binding.cpus
+def left_out(context: Context, request: LaunchRequest, launch: Launch) -> dict[str, Setting]:
+    """Return a binding to cores that the launcher has no option for, as a setting without value."""
+    word, bound = _cpu_word(context), request.binding.cpus
     if not word or not bound:
-        return {}, ()
-    if not any(isinstance(one, Text) and one.text.endswith(bound) for one in launch.argv):
-        why = f"left out: {context.launcher.name} starts the ranks and has no such option"
-        return {"cpu_bind": Setting(value=None, origin=word[1], why=why)}, ()
-    cores = bound_cores(bound, partition.numa_cpus)
-    gpus = _rank_gpus(context, request.binding, len(cores), changes)
-    far = far_ranks(cores, partition, gpus)
-    return {}, tuple(f"{word[1]}: cpu_bind: {one}" for one in far)
+        return {}
+    if any(isinstance(one, Text) and one.text.endswith(bound) for one in launch.argv):
+        return {}
+    why = f"left out: {context.launcher.name} starts the ranks and has no such option"
+    return {"cpu_bind": Setting(value=None, origin=word[1], why=why)}
 
 
 def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> GpuOrder:
@@ -172,22 +106,6 @@ def _obstacle(context: Context, topology: Topology, gpus: int) -> str:
     if bound and context.launcher.ranks_are_tasks:
         return "Slurm gives each rank its own GPU"
     return ""
-
-
-def _rank_gpus(
-    context: Context, binding: Binding, ranks: int, changes: Sequence[EnvChange]
-) -> tuple[int, ...]:
-    """Return the GPU of each of so many local ranks; none if it is not known.
-
-    `changes` may order the GPUs that the ranks see. Slurm or the job itself may choose them.
-    """
-    own = context.job.value.env.keys() & _VARIABLES.values()
-    slurm = context.launcher.ranks_are_tasks and context.site.value.gpu_request == "gpus-per-task"
-    if binding.gpus not in (None, "none") or own or slurm:
-        return ()
-    ordered = [one.value for one in changes if one.name in _VARIABLES.values() and one.value]
-    order = [int(gpu) for gpu in ordered[0].split(",")] if ordered else range(ranks)
-    return tuple(order)
 
 
 NVLINK, XGMI = "NVLink", "XGMI"

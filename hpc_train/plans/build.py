@@ -14,7 +14,7 @@ from hpc_train.base.values import encode_unit
 from hpc_train.base.variable_names_and_secrets import ENV
 from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans import containers, lifecycle, node_and_rank_counts as ranks
-from hpc_train.plans.binding import check_binding, resolve_binding
+from hpc_train.plans.binding import left_out, resolve_binding
 from hpc_train.plans.context import (
     Context,
     check_launcher,
@@ -88,14 +88,13 @@ def make_plan(
     bound = resolve_binding(context, topology)
     request = make_request(context, topology, environment, bound, nested=nested)
     launch = resolve_launch(context, request, environment)
-    unbound, far = check_binding(context, request, launch, environment.changes)
     settings = {
         **_outside(context, {**counts, **requests}, nested=nested),
         **bound,
-        **unbound,
+        **left_out(context, request, launch),
         **_inside(context, request, environment),
     }
-    warnings += (*_warnings(context, request, environment), *far)
+    warnings += _warnings(context, request, environment)
     directives = _directives(context, request, launch, settings)
     return LaunchPlan(
         name=job.value.name,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import get_args
+from collections.abc import Iterator
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.values import Value, within
@@ -26,7 +25,7 @@ from hpc_train.plans.network import (
 )
 from hpc_train.plans.plan import EnvChange, JobVar, Secret, Setting
 from hpc_train.sites.batch_system import BatchSystem
-from hpc_train.sites.partition import EnvBlock, EnvScope, PluginCheck, When
+from hpc_train.sites.partition import EnvBlock, PluginCheck, When
 from hpc_train.sites.profile import SourcedSite
 
 # Networks of NCCL itself, and its word for no plug-in.
@@ -63,7 +62,7 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     # `or ()`: Python 3.10 has more than one empty tuple, and only the default's is omitted when a
     # plan is written, and thus from the name of a run.
     changes = tuple(change for change, _ in found.changes) or ()
-    handed_on = {c.name: s for c, s in found.changes if c.scope == "job" and c.value is not None}
+    handed_on = {c.name: s for c, s in found.changes if c.scope == "job"}
     plugin = _forced_plugin(found, facts)
     network = {}
     # The option of sbatch that alt_read requires, wherever it comes from.
@@ -216,27 +215,23 @@ class Variables:
         self.there: dict[str, Setting] = {}
         self.warnings: list[str] = []
 
-    def forget(self, name: str, scopes: Sequence[str] = get_args(EnvScope)) -> None:
-        """Drop what was said of a variable before, and its changes in some scopes."""
+    def forget(self, name: str) -> None:
+        """Drop what was said of a variable before, but its export."""
         self.ruled.discard(name)
         self.there.pop(name, None)
-        self.changes = [
-            pair for pair in self.changes if pair[0].name != name or pair[0].scope not in scopes
-        ]
+        self.changes = [pair for pair in self.changes if pair[0].name != name]
 
     def change(self, change: EnvChange, setting: Setting) -> None:
-        """A set or unset replaces earlier settings, a default only the rules' value.
-
-        A plain value for the whole job is an ordinary export.
-        """
-        name, whole, replaces = change.name, change.scope == "job", change.mode == "set"
-        if whole and (replaces or (change.mode == "default" and name in self.ruled)):
+        """A set replaces earlier settings, a default only the rules' value."""
+        name, replaces = change.name, change.mode == "set"
+        if replaces or (change.mode == "default" and name in self.ruled):
             self.env.pop(name, None)
-        earlier = get_args(EnvScope) if whole else (change.scope,)
-        self.forget(name, earlier if replaces else ())
-        if whole and replaces and change.value is not None:
+        if replaces:
+            self.forget(name)
             self.env[name] = setting
         else:
+            self.ruled.discard(name)
+            self.there.pop(name, None)
             self.changes.append((change, setting))
 
 
@@ -248,7 +243,6 @@ def meets(when: When, facts: NetworkContext) -> bool:
         and _among(facts.context.launcher.name, when.launcher)
         and (when.runtime is None or not set(facts.runtimes).isdisjoint(_words(when.runtime)))
         and _among(facts.vendor, when.vendor)
-        and (when.nccl is None or facts.nccl is None or within(facts.nccl, when.nccl))
         and when.container in (None, facts.context.job.value.container is not None)
     )
 
@@ -257,10 +251,7 @@ def _settings(variables: Variables) -> dict[str, Setting]:
     """Return the settings of the environment for `explain`, including variables set elsewhere."""
     shown = {f"env.{name}": s for name, s in {**variables.env, **variables.there}.items()}
     for change, setting in variables.changes:
-        words = ["unset"] if change.value is None else []
-        words += [change.mode] if change.mode != "set" else []
-        words += [change.scope] if change.scope != "job" else []
-        key = base = f"env.{change.name} [{', '.join(words)}]"
+        key = base = f"env.{change.name} [{change.mode if change.scope == 'job' else change.scope}]"
         number = 1
         while key in shown:
             number += 1
@@ -291,31 +282,17 @@ def _apply_block(found: Variables, facts: NetworkContext, index: int) -> None:
         unknown = "the profile does not state network.gpus"
     if unknown:
         found.warnings.append(f"{site.near(f'{key}.when')}: {key} is left out, because {unknown}")
-    elif block.when.nccl is not None and facts.nccl is None:
-        # Only some versions of NCCL need it; `explain` prints the key to set.
-        nccl = block.when.nccl
-        why = f"left out: it is for NCCL {nccl}, and the profile does not state network.nccl"
-        left_out = Setting(
-            value=None, origin=site.near(f"{key}.when"), why=why, source=block.source
-        )
-        found.there |= {name: left_out for name in block.env if name not in found.env}
     elif block.already_set_by is not None:
         _leave(found, block, key, site)
     else:
-        values: list[tuple[str, str | None, str]] = [(name, None, "unset") for name in block.unset]
-        values += [(name, str(value), f"env.{name}") for name, value in block.env.items()]
-        for name, value, place in values:
-            change = EnvChange(
-                name=name,
-                value=value,
-                mode="set" if value is None else block.mode,
-                scope=block.scope,
-                separator=":" if value is None else block.separator,
+        for name, value in block.env.items():
+            setting = Setting(
+                value=str(value),
+                origin=site.near(f"{key}.env.{name}"),
+                why=block.why,
+                source=block.source,
             )
-            origin = site.near(f"{key}.{place}")
-            found.change(
-                change, Setting(value=value, origin=origin, why=block.why, source=block.source)
-            )
+            found.change(EnvChange(name=name, value=str(value), mode=block.mode), setting)
 
 
 def _leave(found: Variables, block: EnvBlock, key: str, site: SourcedSite) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.values import Parts, Value, parts
+from hpc_train.base.values import Value
 from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, other_launchers
 from hpc_train.plans.launchers.base import Launcher
@@ -34,7 +34,6 @@ class NetworkContext(Value, frozen=True, kw_only=True):
     network: Network
     nodes: int
     vendor: Vendor | None
-    nccl: Parts | None
     runtimes: tuple[Runtime, ...]
 
 
@@ -47,7 +46,6 @@ def network_context(context: Context, topology: Topology, backend: str) -> Netwo
         network=network,
         nodes=topology.nodes,
         vendor=vendor,
-        nccl=parts(network.nccl) if network.nccl else None,
         runtimes=_runtimes(network, vendor, context.launcher, backend),
     )
 

@@ -1,13 +1,13 @@
 """LaunchPlan: all resolved values, each with its origin and reason."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from hpc_train.base.values import Value
 from hpc_train.jobs.job import Elastic, JobLifecycle, Topology
 from hpc_train.sites.batch_system import BatchSystem
-from hpc_train.sites.partition import EnvScope, Mode, PluginCheck, Rendezvous, Separator
+from hpc_train.sites.partition import Mode, PluginCheck, Rendezvous
 from hpc_train.sites.profile import HostList
 
 
@@ -187,13 +187,12 @@ class Checks(Value, frozen=True, kw_only=True):
 
 
 class EnvChange(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """A change of a variable in addition to the exports; a `value` of None unsets it."""
+    """A change of a variable in addition to the exports, of the whole job or in each rank."""
 
     name: str
-    value: str | None
+    value: str
     mode: Mode = "set"
-    scope: EnvScope = "job"
-    separator: Separator = ":"
+    scope: Literal["job", "ranks"] = "job"
 
 
 class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):

@@ -92,7 +92,7 @@ def run_facts(run: Run | None, transport: Transport | None) -> dict[str, str]:
 
 def _planned(manifest: Manifest) -> dict[str, str]:
     plan, facts = manifest.plan, manifest.provenance
-    changed = {change.name: change.value or "" for change in plan.changes}
+    changed = {change.name: change.value for change in plan.changes}
     directives, digest = dict(plan.directives), str(facts.get(PROFILE_DIGEST, ""))
     directive_values = {
         name: directives[name] or "yes" for name in _SHOWN_OPTIONS if name in directives
@@ -320,7 +320,7 @@ def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, str]]:
     values |= {name: setting.value for name, setting in plan.settings.items()}
     values |= {"site": plan.site, "scheduler": plan.scheduler, "launcher": plan.launcher}
     values |= {f"env.{name}": str(value) for name, value in plan.env}
-    values |= {f"env.{c.name}": c.value or "(unset)" for c in plan.changes}
+    values |= {f"env.{c.name}": c.value for c in plan.changes}
     command = find_batch_system(plan.scheduler).submit
     values |= {f"{command} {n}": v or "(set)" for n, v in plan.directives if n not in _OF_SIZE}
     values |= {"modules": plan.modules, "modules_use": plan.modules_use, "setup": plan.setup}

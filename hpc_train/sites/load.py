@@ -198,11 +198,6 @@ def _variables(site: SourcedSite) -> Mistakes:
             used = value if block.mode in ("set", "default") else "x"
             yield from _variable(f"{key}.env.{name}", name, used)
             texts[f"{key}.env.{name}"] = str(value)
-        for name in block.unset:
-            why = why_not_empty(name)
-            if why or is_reserved(name):
-                why = why or f"the script or bash sets {name} itself"
-                yield Mistake(f"{key}.unset", f"{key}.unset: {name}: {why}")
     lines = {
         "setup": profile.setup,
         "launchers.srun_args": profile.launchers.srun_args,
@@ -307,10 +302,6 @@ def _contradictions(given: Partition) -> Iterator[tuple[str, str]]:
     gpus = given.gpus_per_node or 0
     if given.gpu_order and sorted(given.gpu_order) != list(range(gpus)):
         yield "gpu_order", f"gpu_order must name each GPU of 0 to {gpus - 1} once"
-    numa = len(given.numa_cpus)
-    if given.gpu_numa and (max(given.gpu_numa) >= numa or len(given.gpu_numa) != gpus):
-        nodes = f"one of the {numa} NUMA nodes of numa_cpus"
-        yield "gpu_numa", f"gpu_numa must have {nodes} for each of the {gpus} GPUs"
 
 
 def _account(site: SourcedSite) -> Mistakes:
@@ -373,12 +364,10 @@ def _network(site: SourcedSite) -> Mistakes:
 
 
 def _blocks(site: SourcedSite) -> Mistakes:
-    """Find blocks without effect or with contradictions."""
+    """Find blocks for launchers and partitions that the profile does not have."""
     partitions = [one.name for one in site.value.partitions]
     for index, block in enumerate(site.value.env_blocks):
         key = f"env_blocks.{index}"
-        if not block.env and not block.unset:
-            yield Mistake(key, f"{key}: env or unset is required")
         for name, known in (("launcher", site.value.launchers.allowed), ("partition", partitions)):
             wanted = getattr(block.when, name) or ()
             for word in (wanted,) if isinstance(wanted, str) else wanted:

@@ -5,17 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.base.values import (
-    Duration,
-    Memory,
-    NodeBounds,
-    Value,
-    Version,
-    VersionBounds,
-    doc,
-    within,
-)
-from hpc_train.base.variable_names_and_secrets import Variable
+from hpc_train.base.values import Duration, Memory, NodeBounds, Value, Version, doc, within
 from hpc_train.jobs.job import Count, Gpus, LauncherName, Module, Nodes, OneWord
 
 Fabric = Literal[
@@ -23,9 +13,7 @@ Fabric = Literal[
 ]
 Vendor = Literal["nvidia", "amd", "intel", "none"]
 Runtime = Literal["nccl", "rccl", "gloo", "mpi", "ucx"]
-EnvScope = Literal["job", "ranks", "launcher"]
 Mode = Literal["set", "default", "prepend", "append"]
-Separator = Literal[":", ",", ";", " "]
 Interface = Annotated[
     str,
     Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)", description="Name of a network interface."),
@@ -83,7 +71,6 @@ class When(Value, frozen=True, kw_only=True):
         Runtime | tuple[Runtime, ...] | None, doc("Library that transfers the ranks' data.")
     ] = None
     vendor: Annotated[Vendor | tuple[Vendor, ...] | None, doc("Vendor of the job's GPUs.")] = None
-    nccl: Annotated[VersionBounds | None, doc("Versions of network.nccl: '>=2.21,<2.30'.")] = None
     container: Annotated[bool | None, doc("Whether ranks run in a container.")] = None
 
 
@@ -91,14 +78,13 @@ class EnvBlock(Value, frozen=True, kw_only=True):
     """Variables for the jobs that `when` describes, or a note that they are already set."""
 
     when: When = When()
-    scope: Annotated[EnvScope, doc("Processes that get them.")] = "job"
-    env: Annotated[dict[str, str | int | float], doc("Variables to set.")] = {}
-    unset: Annotated[tuple[Variable, ...], doc("Variables to unset.")] = ()
+    env: Annotated[dict[str, str | int | float], doc("Variables to set.")]
     already_set_by: Annotated[
         str | None, doc("What already sets `env` on this site, so that nothing is written.")
     ] = None
-    mode: Annotated[Mode, doc("How an existing value is treated.")] = "set"
-    separator: Annotated[Separator, doc("Between items; prepend and append.")] = ":"
+    mode: Annotated[
+        Mode, doc("How an existing value is treated; prepend and append put a colon between.")
+    ] = "set"
     why: Annotated[str, doc("Shown by `explain`.")] = ""
     source: Annotated[str, doc("Source of the values.")] = ""
 
@@ -112,7 +98,6 @@ Nics = Annotated[
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,30}(,[A-Za-z0-9][A-Za-z0-9_.-]{0,30}){0,15}$(?!\n)"
     ),
 ]
-CpuList = Annotated[str, Meta(pattern=r"^[0-9]{1,6}[-,0-9]{0,1000}$(?!\n)")]
 TotalGpus = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
@@ -226,10 +211,6 @@ class Partition(Value, frozen=True, kw_only=True):
     gpu_order: Annotated[
         tuple[Gpus, ...], doc("The GPU nearest to each local rank's cores: [3, 2, 1, 0].")
     ] = ()
-    numa_cpus: Annotated[
-        tuple[CpuList, ...], doc("Cores of each NUMA node, as Linux lists them: ['0-15', '16-31'].")
-    ] = ()
-    gpu_numa: Annotated[tuple[Gpus, ...], doc("The NUMA node of each GPU: [3, 2, 1, 0].")] = ()
     gpu_nics: Annotated[
         tuple[Nics, ...], doc("The nearest adapters of each GPU: ['mlx5_0', 'mlx5_1,mlx5_2'].")
     ] = ()

@@ -57,10 +57,8 @@ def test_the_lab_by_its_slurm_alone(tmp_path: Path) -> None:
     assert all("# guessed" in row for row in content.splitlines() if row.startswith("gpu_request"))
 
 
-def test_the_numa_nodes_of_a_node(tmp_path: Path) -> None:
+def test_the_adapters_near_the_gpus_of_a_node(tmp_path: Path) -> None:
     (gpu, _) = loaded(draft("mixed", "mi250x", "dgx_a100"), tmp_path).partitions
-    assert gpu.numa_cpus == ("0-15,64-79", "16-31,80-95", "32-47,96-111", "48-63,112-127")
-    assert gpu.gpu_numa == (3, 3, 1, 1, 0, 0, 2, 2)
     assert gpu.gpu_nics == ()
     (gpu, _) = loaded(draft("mixed", "dgx_a100", "dgx_a100"), tmp_path).partitions
     assert gpu.gpu_nics[1:3] == ("mlx5_0,mlx5_1", "mlx5_2,mlx5_3")

@@ -70,9 +70,12 @@ def test_shifter_shows_no_secret_on_its_command_line(boxed: Callable[..., Launch
 
 
 def test_shifter_leaves_alone_what_a_rank_changes(boxed: Callable[..., LaunchPlan]) -> None:
-    block = {"env": {"A": "/x"}, "mode": "prepend", "scope": "ranks"}
-    plan = boxed("shifter", site={"env": {"A": "/a"}, "env_blocks": [block]}, env={})
-    assert "--env=A=" not in words(plan.launch)
+    gpus = {"name": "p", "default": True, "exclusive": True, "gpu_order": [1, 0]}
+    gpus |= {"gpus_per_node": 2, "gpu_type": "a100"}
+    site = {"partitions": [gpus], "env": {"CUDA_VISIBLE_DEVICES": "0,1"}}
+    plan = boxed("shifter", site=site, env={}, resources={"gpus_per_node": 2})
+    assert [change.name for change in plan.changes] == ["CUDA_VISIBLE_DEVICES"]
+    assert "--env=CUDA_VISIBLE_DEVICES=" not in words(plan.launch)
     assert "--env=PYTHONUNBUFFERED=" in words(plan.launch)
 
 

@@ -89,9 +89,8 @@ ALT_READ = {"FI_CXI_RDZV_PROTO": "alt_read"}
         ({"env": ALT_READ}, {}, True),
         ({}, ALT_READ, True),
         ({"env_blocks": [{"env": ALT_READ}]}, {}, True),
-        ({"env_blocks": [{"env": ALT_READ, "scope": "ranks"}]}, {}, True),
         ({"env_blocks": [{"env": ALT_READ, "already_set_by": "a module"}]}, {}, True),
-        ({"env": ALT_READ, "env_blocks": [{"unset": ["FI_CXI_RDZV_PROTO"]}]}, {}, False),
+        ({"env": ALT_READ, "env_blocks": [{"env": {"FI_CXI_RDZV_PROTO": ""}}]}, {}, False),
     ],
 )
 def test_alt_read_and_its_option_come_together(
@@ -108,7 +107,7 @@ def test_alt_read_and_its_option_come_together(
     [
         ({}, {"FI_CXI_RDZV_PROTO": ""}),
         ({"env": {"FI_CXI_RDZV_PROTO": "default"}}, {}),
-        ({"env_blocks": [{"unset": ["FI_CXI_RDZV_PROTO"]}]}, {}),
+        ({"env_blocks": [{"env": {"FI_CXI_RDZV_PROTO": ""}}]}, {}),
     ],
 )
 def test_another_protocol_goes_without_alt_reads_companions(

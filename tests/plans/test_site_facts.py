@@ -164,29 +164,6 @@ def test_a_launcher_that_the_site_advises_against_is_warned_of(job: Jobs, slurm:
     assert make_plan(job(), slurm(launchers=launchers)).warnings == ()
 
 
-BOUND = {**TURNED, "gpu_order": [], "cpus_per_node": 4, "exclusive": True, "gpu_type": "a100"}
-BOUND |= {"numa_cpus": ["0", "1", "2", "3"], "cpu_bind": "map_cpu:0,1,2,3"}
-
-
-@pytest.mark.parametrize(
-    ("keys", "far"),
-    [
-        ({"gpu_numa": [3, 2, 1, 0]}, "local rank 0 has cores of NUMA node 0, its GPU 0 is on 3"),
-        ({"gpu_numa": [0, 1, 2, 3]}, ""),
-        ({"gpu_numa": [3, 2, 1, 0], "gpu_order": [3, 2, 1, 0]}, ""),
-        ({"cpu_bind": "mask_cpu:3,2,4,8", "numa_cpus": ["0,2", "1,3"]}, "rank 0 are on NUMA nodes"),
-    ],
-)
-def test_ranks_far_from_their_gpu_are_a_warning(
-    job: Jobs, slurm: Sites, keys: dict[str, Any], far: str
-) -> None:
-    site = slurm(partitions=[{**BOUND, **keys}])
-    warnings = make_plan(job({"gpus_per_node": 4}, launcher="srun"), site).warnings
-    found = [one for one in warnings if "NUMA" in one]
-    assert bool(found) == bool(far)
-    assert not far or far in found[0]
-
-
 def test_options_that_the_scheduler_does_not_have_are_named(
     job: Jobs, local: Sourced[SiteProfile], slurm: Sites
 ) -> None:

@@ -138,8 +138,7 @@ SITE: dict[str, Any] = {
     "env_why": {"S": "w"},
     "env_blocks": [
         {"env": {"A": "v"}, "why": "w", "source": "s"},
-        {"env": {"B": "v"}, "mode": "append", "scope": "ranks"},
-        {"unset": ["C"]},
+        {"env": {"B": "v"}, "mode": "append"},
         {"env": {"D": "v"}, "already_set_by": "m"},
     ],
     "modules": ["cuda"],
@@ -199,8 +198,8 @@ NEVER = {
         *("network.script", "preflight.interfaces.0", "preflight.hcas.0"),
         *("preflight.space./var/scratch", "preflight.space./var/scratch!"),
         *("directives.licenses", "directives.licenses!", "directives.requeue!"),
-        *("env.S!", "env_blocks.0.env.A!", "env_blocks.1.env.B!", "env_blocks.3.env.D!"),
-        *("env_blocks.1.mode", "env_blocks.1.scope", "env_blocks.2.unset.0"),
+        *("env.S!", "env_blocks.0.env.A!", "env_blocks.1.env.B!", "env_blocks.2.env.D!"),
+        *("env_blocks.1.mode",),
     },
 }
 

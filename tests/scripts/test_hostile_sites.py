@@ -36,10 +36,9 @@ def plan_of(site: dict[str, Any], **keys: Any) -> LaunchPlan:
 
 
 def blocks(values: list[str]) -> list[dict[str, Any]]:
-    """Return a block for each scope and mode; what is prepended to has a value already."""
+    """Return a block for each mode; what is prepended to has a value already."""
     return [
-        {"scope": scope, "mode": mode, "env": {f"{scope}_{mode}_{i}": value}}
-        for scope in ("job", "ranks")
+        {"mode": mode, "env": {f"{mode}_{i}": value}}
         for mode in MODES
         for i, value in enumerate(values)
     ]
