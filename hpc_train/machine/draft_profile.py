@@ -22,7 +22,6 @@ from hpc_train.pbs.live_pbs import (
     destinations,
     queue_limits,
 )
-from hpc_train.plans.binding import nearest_nics
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.sites.partition import Arch
 from hpc_train.sites.profile import SCHEMA
@@ -381,8 +380,6 @@ def _gpus(node: LiveNode, machine: Hardware | None) -> Iterator[str]:
     if machine is not None and len(seen) == count:
         if order := gpu_order(machine):
             yield line("gpu_order", order, f"{GUESSED}: from the cores that the driver reports")
-        near = tuple(",".join(nearest_nics(place)) for place in machine.topology.gpus)
-        yield from known(gpu_nics=near if all(near) else ())
 
 
 def _nics(machine: Hardware | None, network: Guess | None) -> Iterator[str]:

@@ -157,7 +157,7 @@ def show(site: SourcedSite) -> str:
 
 def _queue(job: SourcedJob, site: SourcedSite) -> tuple[JobQueue, Partition]:
     spec = job.value
-    queue = queue_named(site.value, spec.partition, spec.qos, spec.account)
+    queue = queue_named(site.value, spec.partition, spec.qos)
     return queue, queue.partition[1] if queue.partition else Partition(name=ANY)
 
 

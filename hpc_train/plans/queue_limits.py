@@ -7,8 +7,8 @@ Limits). An entry is an index into the profile's list, and the partition or the 
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from hpc_train.base.values import Duration, Value
-from hpc_train.sites.partition import ANY, Partition, Qos, bound_for
+from hpc_train.base.values import Duration, Value, within
+from hpc_train.sites.partition import ANY, Partition, Qos
 from hpc_train.sites.profile import SiteProfile
 
 PartitionEntry = tuple[int, Partition]
@@ -17,11 +17,10 @@ SizeName = Literal["nodes", "gpus", "time"]
 
 
 class JobQueue(Value, frozen=True, kw_only=True):
-    """The entries of the profile that limit a job, and the account that is charged."""
+    """The entries of the profile that limit a job."""
 
     partition: PartitionEntry | None
     qos: QosEntry | None
-    account: str | None
 
 
 class Limit(Value, frozen=True, kw_only=True):
@@ -59,14 +58,12 @@ def qos_named(profile: SiteProfile, wanted: str | None, partition: str | None) -
     return rest
 
 
-def queue_named(
-    profile: SiteProfile, partition: str | None, qos: str | None, account: str | None
-) -> JobQueue:
+def queue_named(profile: SiteProfile, partition: str | None, qos: str | None) -> JobQueue:
     """Return the queue with these names; without a qos, that of the partition or the default."""
     found = partition_named(profile, partition)
     select, name = (found[1].select, found[1].name) if found else (None, partition)
     entry = qos_named(profile, qos or (select.qos if select else None), name)
-    return JobQueue(partition=found, qos=entry, account=account)
+    return JobQueue(partition=found, qos=entry)
 
 
 def limits_on(size: SizeName, queue: JobQueue, nodes: int | None) -> Iterator[Limit]:
@@ -85,13 +82,10 @@ def limits_on(size: SizeName, queue: JobQueue, nodes: int | None) -> Iterator[Li
     for path, who, entry in entries:
         limits: list[tuple[Any, str, str]] = [(getattr(entry, key), key, "")]
         if isinstance(entry, Partition):
-            bound = bound_for(entry, key, nodes, queue.account) if nodes is not None else None
-            if bound is not None:
-                place = f"bounds.{bound[0]}.{key}"
-                of_nodes = f"for {bound[1].nodes} nodes" if bound[1].nodes else ""
-                of_account = f"for the account {bound[1].account}" if bound[1].account else ""
-                note = " ".join(filter(None, (of_nodes, of_account)))
-                limits = [(getattr(bound[1], key), place, note)]
+            for number, bound in enumerate(entry.bounds if size == "time" and nodes else ()):
+                if within((nodes or 0,), bound.nodes):
+                    note = f"for {bound.nodes} nodes"
+                    limits = [(bound.max_time, f"bounds.{number}.{key}", note)]
             limits += [(entry.nodes, "nodes", "")] if size == "nodes" else []
         if size == "time" and nodes and (area := entry.max_node_minutes) is not None:
             note = f"({area} node-minutes over {nodes} nodes)"

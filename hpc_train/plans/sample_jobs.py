@@ -39,8 +39,7 @@ class QueueSlot(Value, frozen=True, kw_only=True):
     @property
     def queue(self) -> JobQueue:
         """Return the limits of jobs in this queue."""
-        profile = self.site.value
-        return queue_named(profile, self.named, self.qos, sample_account(profile.account))
+        return queue_named(self.site.value, self.named, self.qos)
 
     @property
     def least(self) -> int:

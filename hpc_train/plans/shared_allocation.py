@@ -38,7 +38,7 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
     networks = [dict(plan.directives).get("network") for plan in every]
     queue["network"] = next(filter(None, networks), None) if "network" not in extra else None
     turns = tuple(NestedRun(run_id=run_id, time_s=plan.time_s) for run_id, plan in plans)
-    place = queue_named(site.value, partition, queue["qos"], value_in(every[0].settings, "account"))
+    place = queue_named(site.value, partition, queue["qos"])
     size = _size(every, _time(site, turns, place, max(p.topology.nodes for p in every)))
     own = sbatch_options(site, name, queue, size)
     outlives = any("no-kill" in dict(plan.directives) for plan in every)

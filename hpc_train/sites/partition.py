@@ -1,11 +1,10 @@
 """Partition, Qos, Network, Launchers, Rendezvous, Preflight: what jobs of a site use."""
 
-from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.base.values import Duration, Memory, NodeBounds, Value, Version, doc, within
+from hpc_train.base.values import Duration, Memory, NodeBounds, Value, Version, doc
 from hpc_train.jobs.job import Count, Gpus, LauncherName, Module, Nodes, OneWord
 
 Fabric = Literal[
@@ -92,12 +91,6 @@ class EnvBlock(Value, frozen=True, kw_only=True):
 ANY = "*"
 Jobs = Annotated[int, Meta(ge=1)]
 Arch = Literal["x86_64", "aarch64"]
-Nics = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,30}(,[A-Za-z0-9][A-Za-z0-9_.-]{0,30}){0,15}$(?!\n)"
-    ),
-]
 TotalGpus = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
@@ -115,17 +108,10 @@ class Select(Value, frozen=True, kw_only=True):
 
 
 class Bound(Value, frozen=True, kw_only=True):
-    """Limits for the jobs that `nodes` and `account` describe, instead of the partition's."""
+    """The longest time of jobs with so many nodes, instead of the partition's."""
 
-    nodes: Annotated[
-        NodeBounds | None, doc("Node counts that the limits apply to: '<=91', '>=2,<16'.")
-    ] = None
-    account: Annotated[
-        str | None, doc("Accounts that the limits apply to, with * for any letters.")
-    ] = None
-    max_time: Annotated[Duration | None, doc("Longest time limit.")] = None
-    max_nodes: Annotated[Nodes | None, doc("Most nodes of one job.")] = None
-    max_gpus: Annotated[TotalGpus | None, doc("Most GPUs of one job.")] = None
+    nodes: Annotated[NodeBounds, doc("Numbers of nodes: '<=91', '>=2,<16'.")]
+    max_time: Annotated[Duration, doc("Longest time limit.")]
 
 
 class Qos(Value, frozen=True, kw_only=True):
@@ -170,7 +156,7 @@ class Partition(Value, frozen=True, kw_only=True):
     max_jobs: Annotated[Jobs | None, doc("Jobs of one user that run at once.")] = None
     bounds: Annotated[
         tuple[Bound, ...],
-        doc("Other limits by node count or account; the last matching entry counts."),
+        doc("Longest times by number of nodes; the last matching entry counts."),
     ] = ()
     shared: Annotated[bool | None, doc("Whether jobs of other users may run on the same node.")] = (
         None
@@ -211,27 +197,11 @@ class Partition(Value, frozen=True, kw_only=True):
     gpu_order: Annotated[
         tuple[Gpus, ...], doc("The GPU nearest to each local rank's cores: [3, 2, 1, 0].")
     ] = ()
-    gpu_nics: Annotated[
-        tuple[Nics, ...], doc("The nearest adapters of each GPU: ['mlx5_0', 'mlx5_1,mlx5_2'].")
-    ] = ()
     nics_per_node: Annotated[Count | None, doc("Network adapters for data per node.")] = None
     nic_gbps: Annotated[Jobs | None, doc("Speed of one adapter, Gbit/s.")] = None
     interfaces: Annotated[tuple[Interface, ...], doc("Instead of network.interfaces.")] = ()
     hcas: Annotated[tuple[Hca, ...], doc("Instead of network.hcas.")] = ()
     modules: Annotated[tuple[Module, ...], doc("Loaded before the site's: arch/a100.")] = ()
-
-
-def bound_for(
-    partition: Partition, key: str, nodes: int, account: str | None
-) -> tuple[int, Bound] | None:
-    """Return the last matching bound that replaces the partition's `key`, with its origin."""
-    found = None
-    for index, bound in enumerate(partition.bounds):
-        size = bound.nodes is None or within((nodes,), bound.nodes)
-        payer = bound.account is None or fnmatchcase(account or "", bound.account)
-        if getattr(bound, key) is not None and size and payer:
-            found = index, bound
-    return found
 
 
 HOST_METHOD = (

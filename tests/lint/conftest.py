@@ -73,18 +73,6 @@ TIGHT = {
     "plugin_options": {"gpu-debug": "value", "nv": "none"},
     "forbidden": {"export": "discouraged", "--nodelist": "the job is deleted"},
 }
-# A site that knows the adapters near its GPUs.
-NUMA = {
-    **SITE,
-    "partitions": [
-        {
-            "name": "gpu",
-            "default": True,
-            "gpus_per_node": 2,
-            "gpu_nics": ["mlx5_0", "mlx5_1,mlx5_2"],
-        }
-    ],
-}
 # A site that names some of its partitions and allows the others.
 OPEN = {**SITE, "partitions": [{"name": "*"}, {"name": "gpu", "default": True}]}
 # Sites with PBS: one with chunks, which knows much, and one with totals.
@@ -153,7 +141,6 @@ def context_of(words: list[str]) -> LintContext:
     sites = {
         "site": SITE,
         "tight": TIGHT,
-        "numa": NUMA,
         "open": OPEN,
         "pbs": CHUNKS,
         "flat": TOTALS,

@@ -57,13 +57,6 @@ def test_the_lab_by_its_slurm_alone(tmp_path: Path) -> None:
     assert all("# guessed" in row for row in content.splitlines() if row.startswith("gpu_request"))
 
 
-def test_the_adapters_near_the_gpus_of_a_node(tmp_path: Path) -> None:
-    (gpu, _) = loaded(draft("mixed", "mi250x", "dgx_a100"), tmp_path).partitions
-    assert gpu.gpu_nics == ()
-    (gpu, _) = loaded(draft("mixed", "dgx_a100", "dgx_a100"), tmp_path).partitions
-    assert gpu.gpu_nics[1:3] == ("mlx5_0,mlx5_1", "mlx5_2,mlx5_3")
-
-
 def test_a_mixed_cluster_with_its_nodes(tmp_path: Path) -> None:
     content = draft("mixed", "mi250x", "dgx_a100")
     site = loaded(content, tmp_path)

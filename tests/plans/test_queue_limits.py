@@ -37,7 +37,7 @@ partitions:
     bounds:
       - {nodes: "<=91", max_time: 2h}         # line 12
       - {nodes: ">91,<184", max_time: 6h}
-      - {account: "vip*", max_time: 1d}
+      - {nodes: ">=184", max_time: 12h}
     cpus_per_node: 56
     reserved_cpus: 8
     gpus_per_node: 8
@@ -98,7 +98,6 @@ def test_what_the_queue_does_not_take(
     [
         ("nodes=91", "time=2h", "gpus_per_node=0"),
         ("nodes=92", "time=6h", "gpus_per_node=0"),
-        ("nodes=2", "time=1d", "account=vip7", "gpus_per_node=0"),
         ("partition=debug", "nodes=2", "time=45m"),
         ("partition=wide", "nodes=4", "gpus_per_node=4", "cpus_per_task=1"),
         ("partition=ratio", "gpus_per_node=2", "cpus_per_task=20"),

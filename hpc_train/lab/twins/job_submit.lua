@@ -27,11 +27,6 @@ local function gpus_in(text)
   return sum
 end
 
-local function glob(text, pattern)
-  local escaped = string.gsub(string.gsub(pattern, "%p", "%%%0"), "%%%*", ".*")
-  return text ~= nil and string.match(text, "^" .. escaped .. "$") ~= nil
-end
-
 -- Bounds as in a profile: 1, >=2,<16.
 local function within(number, bounds)
   for sign, limit in string.gmatch(bounds, "([<>=]*)%s*(%d+)") do
@@ -165,9 +160,7 @@ end
 local function most(entry, key, job)
   local last
   for _, bound in ipairs(entry.bounds or {}) do
-    local mine = (not bound.for_nodes or within(job.nodes, bound.for_nodes))
-      and (not bound.for_account or glob(job.account, bound.for_account))
-    if mine and bound[key] then
+    if within(job.nodes, bound.for_nodes) and bound[key] then
       last = bound[key]
     end
   end

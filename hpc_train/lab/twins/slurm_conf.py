@@ -127,14 +127,9 @@ def features(partition: Partition) -> tuple[str, ...]:
 
 def most(partition: Partition, name: str) -> int | None:
     """Return the largest `max_NAME` of a partition for any job; None means no limit."""
-    own = getattr(partition, f"max_{name}")
-    special = [getattr(bound, f"max_{name}") for bound in partition.bounds]
-    found = [value for value in (own, *special) if value is not None]
-    covered = own is not None or any(
-        bound.nodes is None and bound.account is None and value is not None
-        for bound, value in zip(partition.bounds, special, strict=True)
-    )
-    return max(found) if covered else None
+    own: int | None = getattr(partition, f"max_{name}")
+    special = [bound.max_time for bound in partition.bounds] if name == "time" else []
+    return None if own is None else max([own, *special])
 
 
 def known_nodes(partition: Partition) -> int | None:
@@ -144,7 +139,7 @@ def known_nodes(partition: Partition) -> int | None:
 
 def _named_nodes(partition: Partition) -> int:
     """Return the largest number of nodes that a limit mentions."""
-    said = (int(n) for bound in partition.bounds for n in re.findall(r"\d+", bound.nodes or ""))
+    said = (int(n) for bound in partition.bounds for n in re.findall(r"\d+", bound.nodes))
     return max(1, partition.min_nodes or 1, *said)
 
 

@@ -54,7 +54,7 @@ from hpc_train.lab.twins.slurm_conf import (
     users_of_machine,
 )
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.partition import ANY, Bound, Partition, Qos
+from hpc_train.sites.partition import ANY, Partition, Qos
 from hpc_train.sites.profile import SiteProfile
 
 RECORDS = Path("/run/hpctrain-twins")
@@ -409,7 +409,10 @@ def _entry(partition: Partition, known: Queues) -> dict[str, Any]:
         "cpus_per_node": partition.cpus_per_node,
         "cpus_per_gpu": partition.cpus_per_gpu,
         "cpu_rule": partition.cpu_rule,
-        "bounds": [_bound(bound) for bound in partition.bounds],
+        "bounds": [
+            {"for_nodes": bound.nodes, "max_minutes": _minutes(bound.max_time)}
+            for bound in partition.bounds
+        ],
         "max_node_minutes": partition.max_node_minutes,
     }
 
@@ -432,16 +435,6 @@ def _limits_of_plugin(qos: Qos) -> dict[str, Any]:
         "default": qos.default,
         "partitions": {name: True for name in qos.partitions} or None,
         "max_node_minutes": qos.max_node_minutes,
-    }
-
-
-def _bound(bound: Bound) -> dict[str, Any]:
-    return {
-        "for_nodes": bound.nodes,
-        "for_account": bound.account,
-        "max_nodes": bound.max_nodes,
-        "max_gpus": bound.max_gpus,
-        "max_minutes": _minutes(bound.max_time),
     }
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from hpc_train.base.values import older
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.environment import nccl_variables
-from hpc_train.lint.rules.site import partition_of
 from hpc_train.lint.script import JobScript
 
 _GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)
@@ -156,34 +155,3 @@ def wrong_value(subject: Subject) -> Iterator[RuleHit]:
         if found.value.upper() not in allowed:
             words = [word for word in allowed if not (word.isdigit() and "LOC" in allowed)]
             yield RuleHit(found.line, f"{found.name}={found.value}; allowed: {', '.join(words)}")
-
-
-@rule(
-    "HT214",
-    "warning",
-    "no adapter near a GPU",
-    advice="name the adapters nearest to all GPUs, or leave NCCL_IB_HCA out: NCCL chooses the "
-    "nearest; hpctrain doctor --topology on a node prints them",
-)
-def far_adapter(subject: Subject) -> Iterator[RuleHit]:
-    site, script = subject.context.site, subject.script
-    found = partition_of(site, script.asked) if site else None
-    if found is None or subject.context.fabric not in (None, "infiniband"):
-        return
-    for variable in script.exported_values("NCCL_IB_HCA"):
-        if "$" in variable.value:
-            continue
-        for gpu, names in enumerate(found[1].gpu_nics):
-            if not any(_selected(name, variable.value) for name in names.split(",")):
-                said = f"NCCL_IB_HCA={variable.value} leaves out {names}, nearest to GPU {gpu}"
-                yield RuleHit(variable.line, said)
-                break
-
-
-def _selected(name: str, value: str) -> bool:
-    """Whether NCCL_IB_HCA selects an adapter: prefixes, exact after `=`, exclusions after `^`."""
-    words = value.removeprefix("^")
-    exact = words.startswith("=")
-    given = [word.partition(":")[0] for word in words.removeprefix("=").split(",") if word]
-    matches = any(name == word if exact else name.startswith(word) for word in given)
-    return matches != value.startswith("^")

@@ -44,7 +44,7 @@ def over_limits(
 
     entry = partition_of(site, asked)
     qos = qos_named(site, asked.value("qos"), entry[1].name if entry else None)
-    queue = JobQueue(partition=entry, qos=qos, account=asked.value("account"))
+    queue = JobQueue(partition=entry, qos=qos)
     cores = (asked.tasks_per_node or 0) * (asked.cpus_per_task or 1)
     gpus = asked.nodes * asked.gpus_per_node if asked.nodes and asked.gpus_per_node else None
     found: list[tuple[tuple[str, ...], int, Any, str, str]] = []
