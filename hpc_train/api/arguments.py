@@ -38,7 +38,6 @@ class JobKeys(TypedDict, total=False):
     qos: str | None
     constraint: str | None
     directives: Mapping[str, str | int | bool]
-    storage: Sequence[str]
     env: Mapping[str, str | int | float]
     modules: Sequence[str]
     comment: str | None

@@ -285,7 +285,9 @@ class JobSpec(Value, frozen=True, kw_only=True):
     constraint: Annotated[OneWord | None, Meta(description="Slurm node features.")] = None
     directives: Directives = {}
     storage: Annotated[
-        tuple[OneWord, ...], Meta(description="File systems of the site that a job must request.")
+        tuple[OneWord, ...],
+        # In run.json of earlier versions.
+        Meta(max_length=0, description="empty: `directives` or `constraint` requests a disk."),
     ] = ()
     env: Annotated[
         dict[str, str | int | float],

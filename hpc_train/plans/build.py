@@ -50,7 +50,6 @@ from hpc_train.plans.plan import (
     Text,
     Token,
 )
-from hpc_train.plans.storage import with_storage
 from hpc_train.sites.partition import Network, Preemption
 from hpc_train.sites.profile import HostList, SourcedSite
 
@@ -162,7 +161,7 @@ def _directives(
         *lifecycle.requeue_directives(context),
     )
     extra = extra_directives(settings, own, context.batch) if context.batch.prefix else ()
-    directives = with_storage((*own, *extra), settings, context.batch)
+    directives = (*own, *extra)
     check_forbidden(directives, site, settings)
     check_version(directives, site, settings)
     return directives

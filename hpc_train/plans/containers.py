@@ -13,10 +13,9 @@ from hpc_train.jobs.job import Container, Containers, SourcedJob, Topology
 from hpc_train.plans.context import Context, from_site, known, other_launchers
 from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.launchers.base import texts
-from hpc_train.plans.lifecycle import lifecycle_variables
+from hpc_train.plans.lifecycle import CHECKPOINTS, lifecycle_variables
 from hpc_train.plans.network import vendor_of
 from hpc_train.plans.plan import ContainerPlan, JobVar, Joined, Setting, Text, Token
-from hpc_train.plans.storage import CHECKPOINTS
 from hpc_train.sites.profile import SourcedSite
 
 

@@ -58,10 +58,8 @@ _SETTINGS = {
 def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
     """Return the setting of a directive, with the directive's own reason if it has one."""
     key = _SETTINGS.get(option, option.replace("-", "_"))
-    requests = (name for name in settings if name.startswith("storage."))
-    needed = next((name for name in requests if name.endswith(f" --{option}")), "")
-    # Of the queue, of a request of the job, or of its storage.
-    found = settings.get(f"select.{option}") or settings.get(key) or settings.get(needed)
+    # Of the queue, or of a request of the job.
+    found = settings.get(f"select.{option}") or settings.get(key)
     added, resources = settings.get(f"directives.{option}"), settings.get("directives.l")
     if resources is not None and f"{option}=" in str(resources.value):
         found = resources

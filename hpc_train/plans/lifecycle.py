@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.values import parts, within
@@ -10,10 +11,13 @@ from hpc_train.jobs.job import SourcedJob
 from hpc_train.plans.context import Context, from_job, known, other_launchers, rule
 from hpc_train.plans.directives import refused_option
 from hpc_train.plans.plan import JobVar, Setting
-from hpc_train.plans.storage import CHECKPOINTS, check_checkpoint_folder
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.profile import SourcedSite
 
+CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
+_CHECKPOINTS_KEY = f"env.{CHECKPOINTS}"
+# Folders that usually are a disk or the memory of one node.
+_NODE_LOCAL = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # named to be refused
 # Slurm stores the number of seconds in 16 bits.
 _LONGEST_S = 65535
 _KEY = "signal_before_end"
@@ -156,7 +160,7 @@ def check_requeue(context: Context, *, nested: bool) -> tuple[str, ...]:
     Raises:
         PlanError: another part of the job contradicts it.
     """
-    job, folder = context.job, check_checkpoint_folder(context)
+    job, folder = context.job, _check_checkpoint_folder(context)
     if job.value.lifecycle is None:
         return folder
     for why, hint in _obstacles(context, nested=nested):
@@ -171,6 +175,42 @@ def check_requeue(context: Context, *, nested: bool) -> tuple[str, ...]:
             *folder,
         )
     return folder
+
+
+def _check_checkpoint_folder(context: Context) -> tuple[str, ...]:
+    """Warn of a folder that only one node has, where the next start may be on another one.
+
+    Raises:
+        PlanError: several nodes need one folder; a variable in its name, which nothing replaces; no
+        name.
+    """
+    job, nodes = context.job, context.job.value.resources.nodes
+    named = str(job.value.env.get(CHECKPOINTS, ""))
+    place = job.near(_CHECKPOINTS_KEY)
+    if CHECKPOINTS in job.value.env and not named:
+        raise PlanError(f"{place}: {_CHECKPOINTS_KEY} is empty", "name a folder, or leave it out")
+    if named.startswith("~") or "$" in named:
+        raise PlanError(
+            f"{place}: {_CHECKPOINTS_KEY} = {named}: values of env are passed unchanged, so this "
+            "is a folder of that name",
+            "write the whole path, such as /scratch/me/ckpt",
+        )
+    own = [one.path for one in context.site.value.storage.values() if one.node_local and one.path]
+    # As far as the path is known: /mnt/bb/$USER.
+    folders = [*_NODE_LOCAL, *(p.partition("/$")[0] for p in own if p.startswith("/"))]
+    local = next((one for one in folders if PurePosixPath(named).is_relative_to(one)), None)
+    if local is None or not context.batch.requeues:
+        return ()
+    if nodes > 1:
+        raise PlanError(
+            f"{place}: {named} is on each node's own disk ({local}), and a checkpoint of {nodes} "
+            "nodes is one folder",
+            "name a folder that all nodes share, or leave it out: the run folder is one",
+        )
+    return (
+        f"{place}: {named} is on the node's own disk ({local}): a start on another node, or after "
+        "the disk was emptied, begins at step 0",
+    )
 
 
 def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,6 @@ from hpc_train.plans.context import (
 )
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.plan import Setting
-from hpc_train.plans.storage import storage_settings
 from hpc_train.sites.partition import ANY, Partition, Select
 from hpc_train.sites.profile import SourcedSite
 
@@ -277,7 +276,6 @@ def request_settings(
         **{key: from_job(job, key) for key in QUEUE_OPTIONS},
         "partition": partition,
         **(_selected(context, context.partition.select) if context.partition.select else {}),
-        **storage_settings(job, context.site),
         "comment": from_job(job, "comment"),
         "workdir": from_job(job, "workdir") or default(None, "where you submit"),
     }

@@ -11,8 +11,6 @@ from hpc_train.plans.directives import EXTRA, Size, sbatch_options, setting_of
 from hpc_train.plans.node_and_rank_counts import ALL, QUEUE_OPTIONS, value_in
 from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.plans.queue_limits import JobQueue, limits_on, queue_named
-from hpc_train.plans.storage import with_storage
-from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.profile import SourcedSite
 
 # A run takes longer than its limit: it is started, and gets 30 s to end after TERM.
@@ -43,7 +41,6 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
     own = sbatch_options(site, name, queue, size)
     outlives = any("no-kill" in dict(plan.directives) for plan in every)
     directives = (*own, *((("no-kill", ""),) if outlives else ()), *extra.items())
-    settings = {key: setting for plan in every for key, setting in plan.settings.items()}
     warnings = []
     if size.time is None:
         warnings.append(
@@ -53,7 +50,7 @@ def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: s
     return Allocation(
         name=name,
         site=site.value.name,
-        directives=with_storage(directives, settings, find_batch_system(site.value.scheduler)),
+        directives=directives,
         turns=turns,
         warnings=tuple(warnings),
     )

@@ -232,8 +232,6 @@ def _options(site: SourcedSite) -> Mistakes:
             yield Mistake(key, f"{key}: {problem[0]}", problem[1])
     letters = find_batch_system(profile.scheduler).letters
     said = [(f"forbidden.{option}", option) for option in profile.forbidden]
-    for name, storage in profile.storage.items():
-        said += [(f"storage.{name}.request.{option}", option) for option in storage.request]
     for key, option in said:
         is_letter = letters and not option[1:]
         if not is_letter and option not in known and option not in plugins:

@@ -118,7 +118,6 @@ class Storage(Value, frozen=True, kw_only=True):
     node_local: Annotated[bool, doc("A local disk of the node, empty at the start of a job.")] = (
         False
     )
-    request: Annotated[dict[str, str], doc("sbatch options that a job needs to get it.")] = {}
     note: Annotated[str | None, doc("Further information.")] = None
 
 

@@ -20,9 +20,9 @@ from hpc_train.base.errors import HpcTrainError, SpecError, SubmitError, nearest
 from hpc_train.base.files import is_regular, is_there, read_regular, sha256_of
 from hpc_train.base.values import Value
 from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.plans.lifecycle import CHECKPOINTS
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate, check_budget, cost_of
-from hpc_train.plans.storage import CHECKPOINTS
 from hpc_train.runs.conditions import provenance
 from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.runs.expected_runs import latest_attempts

@@ -127,20 +127,6 @@ def test_a_twin_has_only_the_partitions_that_the_profile_names(name: str) -> Non
     assert ("the twin has one, gpu" in "".join(said)) == (not named)
 
 
-def test_what_file_systems_need(tmp_path: Path) -> None:
-    mine = profile(
-        tmp_path,
-        "partitions: [{name: a, gpus_per_node: 2}]\n"
-        "storage:\n"
-        '  disk: {path: /d, request: {gres: "nvme:3600"}}\n'
-        '  fast: {path: /f, request: {constraint: bb, licenses: "scratch:2,home"}}\n',
-    )
-    text = slurm_conf(mine, PLACE)
-    assert "GresTypes=gpu,nvme" in text
-    assert "Gres=gpu:2,nvme:1000000000 Features=bb" in line(text, "NodeName")
-    assert line(text, "Licenses").startswith("Licenses=scratch:1000000000,home:")
-
-
 def test_gpus_that_nobody_asks_for_are_not_counted(tmp_path: Path) -> None:
     mine = profile(tmp_path, "gpu_request: none\npartitions: [{name: a, gpus_per_node: 2}]\n")
     assert "Gres=" not in line(slurm_conf(mine, PLACE), "NodeName")

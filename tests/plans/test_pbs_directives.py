@@ -114,12 +114,6 @@ def test_resources_and_options_of_the_site_and_the_job_are_added(pbs: Sites, job
     assert setting_of("filesystems", plan.settings).origin.startswith("big.yaml")
 
 
-def test_file_systems_that_a_job_names_are_joined(pbs: Sites, job: Jobs) -> None:
-    storage = {name: {"request": {"l": f"filesystems={name}"}} for name in ("home", "eagle")}
-    plan = make_plan(job(storage=["home", "eagle"]), pbs(storage=storage))
-    assert lines(plan)[-1] == "-l filesystems=home:eagle"
-
-
 @pytest.mark.parametrize(
     ("keys", "message"),
     [

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.base.errors import PlanError, UnknownNameError
+from hpc_train.base.errors import PlanError
 from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
@@ -166,68 +166,6 @@ def test_gpus_that_cannot_be_counted_per_task(job: Jobs, slurm: Sites) -> None:
         make_plan(
             job({"gpus_per_node": 4, "tasks_per_node": 3}), slurm(gpu_request="gpus-per-task")
         )
-
-
-STORAGE = {
-    "nvme": {"path": "$LOCAL", "request": {"gres": "nvme:3600"}, "node_local": True},
-    "bb": {"request": {"constraint": "nvme", "tmp": "100G"}},
-    "scratch": {"path": "$SCRATCH", "note": "purged"},
-}
-
-
-def test_storage_brings_the_options_that_it_needs(job: Jobs, slurm: Sites) -> None:
-    site = slurm(gpu_request="gres", storage=STORAGE)
-    given = job({"gpus_per_node": 2}, storage=["nvme", "bb", "scratch"], constraint="fat")
-    plan = make_plan(given, site)
-    found = dict(plan.directives)
-    assert (found["gres"], found["constraint"], found["tmp"]) == (
-        "gpu:2,nvme:3600",
-        "fat&nvme",
-        "100G",
-    )
-    assert plan.settings["storage.scratch"].value == "$SCRATCH"
-    needed = setting_of("tmp", plan.settings)
-    assert (needed.origin, needed.why) == ("big.yaml", "what storage bb needs (job.yaml:1)")
-    there = options(job(storage=["nvme"], constraint="nvme&fat"), site)
-    assert there["constraint"] == "nvme&fat"
-    bare = options(job(storage=["nvme"]), site)
-    assert bare["gres"] == "nvme:3600"
-    assert "gres" not in options(job(), site)
-
-
-def test_an_allocation_has_the_storage_of_its_runs(job: Jobs, slurm: Sites) -> None:
-    site = slurm(gpu_request="gres", storage=STORAGE)
-    sizes = [{"nodes": n, "gpus_per_node": n} for n in (1, 2)]
-    plans = [
-        ("r", make_plan(job(size, storage=list(STORAGE), constraint="a,b"), site, nested=True))
-        for size in sizes
-    ]
-    found = dict(allocate(site, plans, "s").directives)
-    assert (found["gres"], found["tmp"]) == ("gpu:2,nvme:3600", "100G")
-    assert found["constraint"] == "a,b&nvme"
-    assert "scratch" not in found
-
-
-@pytest.mark.parametrize(
-    ("request_", "said"),
-    [
-        ({"gres": "nvme:1\n#SBATCH --x"}, "cannot be written as an #SBATCH value"),
-        ({"bb": "a b"}, "cannot be written as an #SBATCH value"),
-        ({"--gres": "nvme:1"}, "'--gres' is no option of sbatch"),
-        ({"x\ny": "1"}, "is no option of sbatch"),
-        ({"nodes": "4"}, "storage bad needs --nodes=4, but the job has --nodes=1"),
-    ],
-)
-def test_storage_that_cannot_be_written(
-    job: Jobs, slurm: Sites, request_: dict[str, str], said: str
-) -> None:
-    with pytest.raises(PlanError, match=rf"^big\.yaml: .*{said}"):
-        make_plan(job(storage=["bad"]), slurm(storage={"bad": {"request": request_}}))
-
-
-def test_storage_that_the_site_has_not(job: Jobs, slurm: Sites) -> None:
-    with pytest.raises(UnknownNameError, match="unknown storage of big 'nvm'; did you mean 'nvme'"):
-        make_plan(job(storage=["nvm"]), slurm(storage=STORAGE))
 
 
 @pytest.mark.parametrize("spelled", ["exclusive", "--exclusive"])

@@ -254,9 +254,6 @@ AccountingStorageTRES=gres/gpu
 AccountingStorageEnforce=limits,qos
 """
 
-# More than any job requests; the profile does not state the number.
-_PLENTY = 1_000_000_000
-
 
 class TwinPaths(Value, frozen=True, kw_only=True):
     """Folder and ports of a twin; `dbd_port` is 0 without accounting."""
@@ -288,13 +285,10 @@ def slurm_conf(profile: SiteProfile, place: TwinPaths) -> str:
 def _site(profile: SiteProfile) -> Iterator[str]:
     if size := profile.limits.max_array_size:
         yield f"MaxArraySize={size}"
-    if names := _requested(profile, "licenses"):
-        yield f"Licenses={','.join(f'{name}:{_PLENTY}' for name in names)}"
-    if names := tuple(dict.fromkeys(("gpu", *_requested(profile, "gres")))):
-        yield f"GresTypes={','.join(names)}"
+    yield "GresTypes=gpu"
     found = pools(profile)
     for pool in found.values():
-        yield _node(profile, pool)
+        yield _node(pool)
     default = default_queue(profile)
     for name, entries in queues(profile).items():
         hosts = dict.fromkeys(found[shape_of(entry, profile)].hosts for entry in entries)
@@ -302,10 +296,11 @@ def _site(profile: SiteProfile) -> Iterator[str]:
         yield f"PartitionName={name} {words} Default={'YES' if name == default else 'NO'} State=UP"
 
 
-def _node(profile: SiteProfile, pool: Pool) -> str:
+def _node(pool: Pool) -> str:
     shape = pool.shape
     # Slurm counts cores, or threads if a job requests them; the plug-in enforces the limit.
     cores = shape.cpus + shape.reserved
+    gpus = ":".join(("gpu", *((shape.gpu_type,) if shape.gpu_type else ()), str(shape.gpus)))
     words = {
         "NodeName": pool.hosts,
         "Sockets": 1,
@@ -315,28 +310,11 @@ def _node(profile: SiteProfile, pool: Pool) -> str:
         "CoreSpecCount": shape.reserved or None,
         "RealMemory": shape.mem,
         "TmpDisk": LARGEST_MIB,
-        "Gres": ",".join(
-            ":".join((name, *((kind,) if kind else ()), str(count)))
-            for name, kind, count in _gres(profile, pool)
-        ),
-        "Features": ",".join(dict.fromkeys((*shape.features, *_requested(profile, "constraint")))),
+        "Gres": gpus if shape.gpus else "",
+        "Features": ",".join(shape.features),
         "State": "CLOUD",
     }
     return " ".join(f"{key}={value}" for key, value in words.items() if value)
-
-
-def _gres(profile: SiteProfile, pool: Pool) -> Iterator[tuple[str, str | None, int]]:
-    if pool.shape.gpus:
-        yield "gpu", pool.shape.gpu_type, pool.shape.gpus
-    for name in _requested(profile, "gres"):
-        yield name, None, _PLENTY
-
-
-def _requested(profile: SiteProfile, option: str) -> tuple[str, ...]:
-    """Return the values that the site's file systems need in an option, without their counts."""
-    words = (one.request.get(option, "") for one in profile.storage.values())
-    found = (re.split(r"[:=*@]", word)[0] for text in words for word in re.split(r"[,&|]", text))
-    return tuple(dict.fromkeys(name for name in found if name))
 
 
 def _limits(entries: tuple[Partition, ...]) -> Iterator[str]:
