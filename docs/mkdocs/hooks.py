@@ -21,8 +21,7 @@ from hpc_train.diagnosis.signatures import PACKAGED, catalogue
 from hpc_train.lint.rules import all_rules
 from hpc_train.logs.collect import wanted
 from hpc_train.logs.read_log import GUESSING, parsers_of, stated
-from hpc_train.machine.check_site import list_sites
-from hpc_train.sites.keys import key_rows
+from hpc_train.machine.check_site import key_rows, list_sites
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OUTSIDE = re.compile(r"\[([^][]+)\]\(\.\./[^)]*\)")

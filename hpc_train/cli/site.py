@@ -321,7 +321,7 @@ def detect(*, as_json: bool) -> None:
 def schema(*, keys: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
     if keys:
-        from hpc_train.sites.keys import key_rows
+        from hpc_train.machine.check_site import key_rows
 
         echo_table(("key", "allowed", "default", "meaning"), list(key_rows()))
     else:

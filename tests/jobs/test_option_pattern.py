@@ -6,8 +6,8 @@ import pytest
 
 from hpc_train.base.errors import ReportError, SpecError
 from hpc_train.logs.formats.pattern import own_patterns
+from hpc_train.machine.check_site import key_rows
 from hpc_train.reports.write_report import target_of
-from hpc_train.sites.keys import key_rows
 
 
 @pytest.mark.parametrize(

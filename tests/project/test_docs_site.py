@@ -19,7 +19,7 @@ from hpc_train.base.registry import BUILT_IN
 from hpc_train.cli.commands import COMMANDS
 from hpc_train.diagnosis.signatures import catalogue
 from hpc_train.lint.rules import all_rules
-from hpc_train.sites.keys import key_rows
+from hpc_train.machine.check_site import key_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUES: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
