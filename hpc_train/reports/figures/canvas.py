@@ -336,7 +336,7 @@ def log_axis(axes: Axes, values: Sequence[float], room: float = MARGIN) -> None:
     axes.set(yscale="log", ylim=(low / ratio**room, high * ratio**MARGIN))
     subs = (1, 2, 3, 5, 7) if ratio < 20 else (1, 2, 5) if ratio < 2000 else (1,)
     near = MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10])
-    axes.yaxis.set_major_locator(near if ratio < 5 else LogLocator(10, subs=subs, numticks="auto"))
+    axes.yaxis.set_major_locator(near if ratio < 5 else LogLocator(10, subs=subs))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
     axes.yaxis.set_minor_locator(NullLocator())
 
