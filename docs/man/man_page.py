@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import click
 
+from hpc_train import __version__
 from hpc_train.cli.group import cli
-from hpc_train.version import VERSION
 
 _HEAD = f""".\\" Made from the commands by `make man`.
-.TH HPCTRAIN 1 "" "hpctrain {VERSION}" "User Commands"
+.TH HPCTRAIN 1 "" "hpctrain {__version__}" "User Commands"
 .SH NAME
 hpctrain \\- run PyTorch training on clusters, and measure how it scales
 .SH SYNOPSIS

@@ -26,6 +26,7 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.compare import compare as compare_sides, undecided
 from hpc_train.reports.gates import open_checks, without_result
+from hpc_train.reports.report import ReportOptions
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs, sizes_in_order
 from hpc_train.reports.write_report import (
     check_format,
@@ -34,7 +35,6 @@ from hpc_train.reports.write_report import (
     target_of,
     write_report,
 )
-from hpc_train.scaling.report_options import ReportOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class WrittenReport(Displayed):
         A ratio has three columns: `speedup`, `speedup_low`, `speedup_high`. Times in seconds; units
         and meaning of each column are in docs/reading-a-report.md.
         """
-        from hpc_train.reports.formats.csv_table import flat_rows
+        from hpc_train.reports.csv_table import flat_rows
         from hpc_train.scaling.run_selection import row_frame
 
         return row_frame(flat_rows(self._report.tables[0]))
@@ -133,7 +133,7 @@ class ScalingReport(WrittenReport):
     @property
     def runs(self) -> pd.DataFrame:
         """One row per requested run, also of failed and missing ones, with `state`, `problem`."""
-        from hpc_train.reports.formats.csv_table import flat_row
+        from hpc_train.reports.csv_table import flat_row
         from hpc_train.scaling.run_selection import row_frame
 
         return row_frame([flat_row(row) for row in self._report.run_rows])

@@ -61,13 +61,13 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "sagemaker": "hpc_train.sites.batch_system:SAGEMAKER",
     },
     "formats": {
-        "text": "hpc_train.reports.formats.text:render",
-        "markdown": "hpc_train.reports.formats.markdown:render",
-        "csv": "hpc_train.reports.formats.csv_table:render",
-        "json": "hpc_train.reports.formats.json_report:render",
-        "latex": "hpc_train.reports.formats.latex:render",
-        "tidy": "hpc_train.reports.formats.csv_table:render_tidy",
-        "html": "hpc_train.reports.formats.page.render:render",
+        "text": "hpc_train.reports.text:render",
+        "markdown": "hpc_train.reports.markdown:render",
+        "csv": "hpc_train.reports.csv_table:render",
+        "json": "hpc_train.reports.json_report:render",
+        "latex": "hpc_train.reports.latex:render",
+        "tidy": "hpc_train.reports.csv_table:render_tidy",
+        "html": "hpc_train.reports.page.render:render",
     },
 }
 

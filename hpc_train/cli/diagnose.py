@@ -12,8 +12,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from hpc_train.base.plain_text import plain, plain_json
-from hpc_train.cli.complete import runs_or_files
-from hpc_train.cli.options import results_option
+from hpc_train.cli.options import results_option, runs_or_files
 from hpc_train.cli.output import busy, echo_table, show_warnings
 
 if TYPE_CHECKING:

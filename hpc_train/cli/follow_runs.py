@@ -77,7 +77,7 @@ def _news(run: Run, measured: Mapping[str, str], told: _Told, on_terminal: bool)
     A terminal has a table of states, and is told failures only.
     """
     from hpc_train.diagnosis.diagnose_runs import causes
-    from hpc_train.nccl.transport import run_transport, transport_warnings
+    from hpc_train.nccl.transport import run_network, run_transport, transport_warnings
 
     name, state = run.folder.run_id, run.state
     before, words = told.get(name, (None, ""))
@@ -93,7 +93,9 @@ def _news(run: Run, measured: Mapping[str, str], told: _Told, on_terminal: bool)
     if state is JobState.FAILED:
         yield from (f"    {line}" for line in log_tail(run))
     if state.finished:
-        yield from (f"    {text}" for text in transport_warnings(run_transport(run)))
+        yield from (
+            f"    {text}" for text in transport_warnings(run_transport(run, run_network(run)))
+        )
 
 
 def print_next_step(home: Path, runs: Sequence[Run]) -> None:

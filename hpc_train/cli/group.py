@@ -7,10 +7,10 @@ import shlex
 
 import click
 
+from hpc_train import __version__
 from hpc_train.base.errors import nearest
 from hpc_train.base.registry import BUILT_IN
 from hpc_train.cli.commands import COMMANDS, examples_text, help_page
-from hpc_train.version import VERSION
 
 
 class LazyGroup(click.Group):
@@ -46,7 +46,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(VERSION, "-v", "--version", prog_name="hpctrain")
+@click.version_option(__version__, "-v", "--version", prog_name="hpctrain")
 def cli() -> None:
     """Run PyTorch training on clusters, and measure how it scales."""
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from hpc_train import __version__
 from hpc_train.base.errors import HpcTrainError, SpecError
 from hpc_train.cli.output import busy, echo_table, say
-from hpc_train.version import VERSION
 
 if TYPE_CHECKING:
     from hpc_train.base.values import LintFinding
@@ -163,7 +163,7 @@ def _print_sarif(checked: dict[Path, Checked]) -> None:
         }
         for path, finding in found
     ]
-    driver = {"name": "hpctrain", "version": VERSION, "rules": rules}
+    driver = {"name": "hpctrain", "version": __version__, "rules": rules}
     run = {"tool": {"driver": driver}, "results": results}
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
     click.echo(msgspec.json.encode({"$schema": schema, "version": "2.1.0", "runs": [run]}))

@@ -1,8 +1,9 @@
-"""Options that several commands share."""
+"""Options that several commands share, and their completion in a shell."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,12 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from msgspec.structs import replace
 
-from hpc_train.base.registry import BUILT_IN
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.registry import BUILT_IN, names
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from hpc_train.jobs.override import Override
     from hpc_train.jobs.study import Study
     from hpc_train.scripts.prepare import Prepared
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,27 +57,70 @@ _SITE = (
 )
 
 
-def _completer(name: str) -> Callable[..., Any]:
-    """Return a function of `complete`, which only the completion of a shell imports."""
+def sites(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return the profiles that begin so, and the files."""
+    from hpc_train.sites.search import profile_files
 
-    def found(context: click.Context, option: click.Parameter, begun: str) -> Any:
-        from hpc_train.cli import complete
-
-        return getattr(complete, name)(context, option, begun)
-
-    return found
+    return _items([path.stem for path in profile_files()], begun, files="*.yaml")
 
 
-site_option = click.option("--site", shell_complete=_completer("sites"), help=_SITE)
+def runs(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return the studies, jobs and runs that begin so."""
+    return _items(_names(context), begun)
+
+
+def runs_or_files(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return the studies, jobs, runs and files that begin so."""
+    return _items(_names(context), begun, files="*")
+
+
+def launchers(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Return the launchers that begin so."""
+    return _items(sorted(names("launchers")), begun)
+
+
+def _names(context: click.Context) -> Iterator[str]:
+    """Yield the names of all jobs and studies, and of their runs."""
+    from hpc_train.runs.json_files import default_results
+    from hpc_train.runs.run_folders import homes, run_folders
+
+    given: Any = context.params.get("results")
+    # A shell that waits for words cannot show an error.
+    with suppress(HpcTrainError, OSError):
+        for home in homes(Path(given) if given else default_results()):
+            yield home.name
+            yield from (run.run_id for run in run_folders(home))
+
+
+def _items(words: Iterable[str], begun: str, files: str = "") -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    found = [CompletionItem(word) for word in words if word.startswith(begun)]
+    # With type `file` a shell would complete files only, and drop the words.
+    return found + [CompletionItem(path) for path in _paths(begun, files)] if files else found
+
+
+def _paths(begun: str, files: str) -> Iterator[str]:
+    """Yield the files and folders that begin so; a folder ends with a slash."""
+    head, slash, tail = begun.rpartition("/")
+    with suppress(OSError):
+        for path in sorted(Path(f"{head}{slash}" or ".").iterdir()):
+            hidden = path.name.startswith(".") and not tail
+            if path.name.startswith(tail) and not hidden:
+                if path.is_dir():
+                    yield f"{head}{slash}{path.name}/"
+                elif path.match(files):
+                    yield f"{head}{slash}{path.name}"
+
+
+site_option = click.option("--site", shell_complete=sites, help=_SITE)
 
 
 def setting_options(command: F, *, letters: bool = True) -> F:
     """Add the options for the keys of a job, with the letters of sbatch or without."""
     for key, (options, text) in reversed(_JOB_OPTIONS.items()):
         names = [one for one in options.split() if letters or one.startswith("--")]
-        how: dict[str, Any] = (
-            {"shell_complete": _completer("launchers")} if key == "launcher" else {}
-        )
+        how: dict[str, Any] = {"shell_complete": launchers} if key == "launcher" else {}
         if key == "exclusive":
             how = {"is_flag": True, "flag_value": "true", "default": None}
         command = click.option(*names, key.replace(".", "_"), help=text, **how)(command)
@@ -87,7 +135,7 @@ def job_options(command: F, metavar: str = "FILE") -> F:
     command = site_option(command)
     command = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(command)
     path = click.Path(path_type=Path)
-    completer = _completer("runs_or_files") if "RUN" in metavar else None
+    completer = runs_or_files if "RUN" in metavar else None
     return click.argument("file", metavar=metavar, type=path, shell_complete=completer)(command)
 
 

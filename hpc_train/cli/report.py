@@ -15,15 +15,13 @@ import msgspec
 
 from hpc_train.base.errors import StoreError
 from hpc_train.base.plain_text import plain, plain_json
-from hpc_train.cli.complete import runs_or_files
-from hpc_train.cli.options import path_option, pattern_options, results_option
+from hpc_train.cli.options import path_option, pattern_options, results_option, runs_or_files
 from hpc_train.cli.output import busy, say, show_warnings
 
 if TYPE_CHECKING:
     from hpc_train.jobs.log_selection import Search, StatedScope
     from hpc_train.reports.collect import Collection
-    from hpc_train.reports.report import Report
-    from hpc_train.scaling.report_options import ReportOptions
+    from hpc_train.reports.report import Report, ReportOptions
 
 
 def show_report(
@@ -205,8 +203,8 @@ def _report_options(
     output: Path | None, form: str | None, search: Search, options: Mapping[str, Any]
 ) -> ReportOptions:
 
+    from hpc_train.reports.report import SCREEN
     from hpc_train.reports.write_report import default_options, paper_of, target_of
-    from hpc_train.scaling.report_options import SCREEN
 
     names = ("wide", "allow_mixed", "forecast", "against")
     report_options = default_options(output, form)

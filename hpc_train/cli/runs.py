@@ -13,8 +13,7 @@ import msgspec
 
 from hpc_train.base.errors import StoreError
 from hpc_train.base.plain_text import shown as shown_text
-from hpc_train.cli.complete import runs
-from hpc_train.cli.options import results_option
+from hpc_train.cli.options import results_option, runs
 from hpc_train.cli.output import busy, echo_table, say, show_warnings
 from hpc_train.runs.run import Run
 

@@ -13,8 +13,13 @@ import msgspec
 from hpc_train.base.data_folders import schema_file
 from hpc_train.base.errors import HpcTrainError, ProbeError
 from hpc_train.base.values import encode_unit, has_errors
-from hpc_train.cli.complete import sites
-from hpc_train.cli.options import path_option, prepare_and_warn, results_option, setting_options
+from hpc_train.cli.options import (
+    path_option,
+    prepare_and_warn,
+    results_option,
+    setting_options,
+    sites,
+)
 from hpc_train.cli.output import busy, echo_table, say
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.values import LogSeverity
-from hpc_train.diagnosis import root_cause
 from hpc_train.diagnosis.diagnosis import (
     Attempt,
     DiagnosedOutcome,
@@ -23,13 +22,29 @@ from hpc_train.diagnosis.diagnosis import (
     LogFinding,
     Role,
 )
-from hpc_train.diagnosis.scan_logs import last_lines, scan
+from hpc_train.diagnosis.scan_logs import (
+    AGAIN,
+    CAUSE,
+    ENDED,
+    EXIT,
+    RAISED_AGAIN,
+    Ending,
+    EndingKind,
+    Observed,
+    attempts_of,
+    cause_level,
+    choose_root,
+    first_of,
+    last_lines,
+    scan,
+    specific,
+    with_times,
+)
 from hpc_train.diagnosis.signatures import Explanation, Sighting, catalogue, concluded, explain
 from hpc_train.diagnosis.waits import FlightDump, explain_dumps, explain_hang
 from hpc_train.logs.log_file import rank_of
 from hpc_train.logs.read_log import Log
-from hpc_train.nccl.read_nccl_lines import Tally
-from hpc_train.nccl.transport import transport_in
+from hpc_train.nccl.transport import Tally, transport_in
 from hpc_train.runs.conditions import Transport
 
 # Root causes that report how a rank ended, but not what it did: the end of its log shows that.
@@ -58,12 +73,12 @@ def diagnose_logs(
 
 
 def _diagnosis(
-    observed: root_cause.Observed,
+    observed: Observed,
     files: Sequence[Path],
     end: JobEnd,
     dumps: Sequence[FlightDump] = (),
 ) -> Diagnosis:
-    *before, last = root_cause.attempts_of(observed)
+    *before, last = attempts_of(observed)
     attempts = []
     for part in before:
         one = _conclude(part, JobEnd())
@@ -143,7 +158,7 @@ def _end(logs: Sequence[Log]) -> LogEnd:
     seen: set[tuple[int, str]] = set()
     for start in observed.starts:
         kind = start.file, start.kind
-        if start.kind != root_cause.AGAIN and (start.sure or kind in seen):
+        if start.kind != AGAIN and (start.sure or kind in seen):
             starts[names[start.file]].append(start.line)
         seen.add(kind)
     failure, root = found.why, found.root
@@ -166,9 +181,9 @@ _ROLES: dict[Role, int] = {"root": 0, "consequence": 1, "other": 2}
 _SEVERITIES: dict[LogSeverity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign": 3}
 
 
-def _conclude(observed: root_cause.Observed, end: JobEnd) -> Diagnosis:
+def _conclude(observed: Observed, end: JobEnd) -> Diagnosis:
     """Return the diagnosis of one attempt: its outcome, its root cause, what followed from it."""
-    seen = root_cause.specific(root_cause.with_times(observed.seen))
+    seen = specific(with_times(observed.seen))
     state = _STATES.get(end.state)
     if state is not None and all(one.of.id != state for one in observed.seen):
         # The end that the scheduler reports, if no log reports it.
@@ -182,10 +197,10 @@ def _conclude(observed: root_cause.Observed, end: JobEnd) -> Diagnosis:
         )
         seen.append(stated)
     outcome, why, failure = _decide(observed, seen, end)
-    first_failure = end.first_failure or root_cause.first_of(seen)
+    first_failure = end.first_failure or first_of(seen)
     root = None
     if outcome != "success" and not _only_cancelled(seen, end):
-        root = root_cause.choose_root([one for one in seen if one.fatal], first_failure)
+        root = choose_root([one for one in seen if one.fatal], first_failure)
     by_id: dict[str, list[Sighting]] = defaultdict(list)
     for one in sorted(seen, key=lambda one: one.survived):
         by_id[one.of.id].append(one)
@@ -263,9 +278,7 @@ def _role(first: Sighting, root: Sighting | None) -> Role:
     later = first.file != root.file or first.place > root.place
     if first.when and root.when and first.when != root.when:
         later = first.when > root.when
-    follows = (
-        root_cause.cause_level(first) > root_cause.cause_level(root) or first.tells_end or later
-    )
+    follows = cause_level(first) > cause_level(root) or first.tells_end or later
     return "consequence" if follows else "other"
 
 
@@ -284,7 +297,7 @@ def _evidence(seen: Sighting) -> Evidence:
     )
 
 
-def _of_ranks(finding: LogFinding, observed: root_cause.Observed, ranks: int | None) -> LogFinding:
+def _of_ranks(finding: LogFinding, observed: Observed, ranks: int | None) -> LogFinding:
     """Return the end of a job that hung, with what its ranks waited for."""
     why: Explanation | None = None
     evidence: tuple[Evidence, ...] = ()
@@ -312,23 +325,23 @@ def _ranks(seen: Sequence[Sighting], end: JobEnd) -> int | None:
 # Groups of errors that a program may print at teardown, after its work.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "mpi", "torchrun", "c10d", "nccl"})
 # Kinds of evidence that work is done, strongest first, each with the mildest failure overriding it.
-_MILDEST: Mapping[root_cause.EndingKind, int] = {
-    "success": root_cause.CAUSE,
-    "work": root_cause.CAUSE,
-    "bench": root_cause.RAISED_AGAIN,
-    "part": root_cause.EXIT,
+_MILDEST: Mapping[EndingKind, int] = {
+    "success": CAUSE,
+    "work": CAUSE,
+    "bench": RAISED_AGAIN,
+    "part": EXIT,
 }
 _DOCUMENTS = (".md", ".rst")
 
 
 def _decide(
-    observed: root_cause.Observed, seen: Sequence[Sighting], end: JobEnd
-) -> tuple[DiagnosedOutcome, str, root_cause.Ending | None]:
+    observed: Observed, seen: Sequence[Sighting], end: JobEnd
+) -> tuple[DiagnosedOutcome, str, Ending | None]:
     """Return how the job ended, the evidence, and a failure that the program itself reports.
 
     Evidence of success counts first; errors count without such evidence, or after the work.
     """
-    sources, last = observed.sources, list[root_cause.Ending]()
+    sources, last = observed.sources, list[Ending]()
     if end.exit_code == 0 or end.state == "COMPLETED":
         return "success", end.problem or "its script ended with exit code 0", None
     if sources and all(source.endswith(_DOCUMENTS) for source in sources):
@@ -350,12 +363,12 @@ def _decide(
 
 def _only_cancelled(seen: Sequence[Sighting], end: JobEnd) -> bool:
     """Whether a job was cancelled before anything failed; what a signal ends did not fail."""
-    failed = any(one.fatal and root_cause.cause_level(one) == root_cause.CAUSE for one in seen)
+    failed = any(one.fatal and cause_level(one) == CAUSE for one in seen)
     return end.state == "CANCELLED" and not failed
 
 
 def _after_work(
-    done: Sequence[root_cause.Ending], sources: Sequence[str], seen: Sequence[Sighting], end: JobEnd
+    done: Sequence[Ending], sources: Sequence[str], seen: Sequence[Sighting], end: JobEnd
 ) -> tuple[DiagnosedOutcome, str]:
     best = next(kind for kind in _MILDEST if any(one.kind == kind for one in done))
     proof = [one for one in done if one.kind == best][-1]
@@ -363,7 +376,7 @@ def _after_work(
     torn = _TEARDOWN if best in ("success", "work") else frozenset[str]()
     later = any(
         one.fatal
-        and root_cause.cause_level(one) <= _MILDEST[best]
+        and cause_level(one) <= _MILDEST[best]
         and one.of.group not in torn
         and not (one.file == proof.file and one.line < proof.line)
         for one in seen
@@ -374,14 +387,14 @@ def _after_work(
     return "success", evidence + code
 
 
-def _quoted(ending: root_cause.Ending, sources: Sequence[str]) -> str:
+def _quoted(ending: Ending, sources: Sequence[str]) -> str:
     text = textwrap.shorten(ending.text, 120, placeholder=" …")
     return f"{sources[ending.file]}:{ending.line} says: {text}"
 
 
 def _without_ending(seen: Sequence[Sighting], end: JobEnd) -> tuple[DiagnosedOutcome, str]:
     fatal = [one for one in seen if one.fatal]
-    if any(root_cause.cause_level(one) < root_cause.ENDED for one in fatal):
+    if any(cause_level(one) < ENDED for one in fatal):
         return "failed", "no line shows that the work was done"
     if end.exit_code or end.state in ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"):
         return "failed", end.problem or f"the run is {end.state}"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpc_train import __version__
 from hpc_train.base.errors import LogParseError, StoreError, UnknownNameError
 from hpc_train.base.files import files_in, is_folder
 from hpc_train.base.node_names import node_number
@@ -27,15 +28,13 @@ from hpc_train.foreign.classify_inputs import classify
 from hpc_train.jobs.job import RESUBMIT
 from hpc_train.logs.collect import files_of, refuse_empty
 from hpc_train.logs.log_file import jobs_of, log_files, readable, unreadable_kind
-from hpc_train.nccl.read_nccl_lines import Tally
-from hpc_train.nccl.transport import run_network, transport_in
+from hpc_train.nccl.transport import Tally, run_network, transport_in
 from hpc_train.runs.conditions import Transport
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.json_files import default_results, read_cache, to_json, write_cache
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_states import runs_below
 from hpc_train.runs.run_table import explained
-from hpc_train.version import VERSION
 
 _log = logging.getLogger(__name__)
 # States of a run that count as a failure.
@@ -323,6 +322,6 @@ def _stamp(run: Run) -> tuple[str, int]:
         with suppress(OSError):
             found = path.stat()
             files.append((path.name, found.st_size, found.st_mtime_ns))
-    facts = (VERSION, run.state.value, run.problem, str(run.status), *map(str, sorted(files)))
+    facts = (__version__, run.state.value, run.problem, str(run.status), *map(str, sorted(files)))
     digest = hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()
     return digest, sum(size + _OPENED for _, size, _ in files)

@@ -16,9 +16,8 @@ from hpc_train.base import registry
 from hpc_train.base.errors import LogParseError, nearest
 from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
-from hpc_train.logs.event_file import is_event_file
 from hpc_train.logs.formats.formats import maker, own_formats
-from hpc_train.logs.log_file import NAMES, event_files, log_files, rank_of, readable
+from hpc_train.logs.log_file import NAMES, event_files, is_event_file, log_files, rank_of, readable
 from hpc_train.logs.read_log import GUESSING, LineSample, Log, ParseStats, Wanted, read_run
 from hpc_train.logs.record import Pack, Record
 

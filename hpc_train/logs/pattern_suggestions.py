@@ -20,8 +20,7 @@ from hpc_train.base.regex import literal_of
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.formats.generic import RATES, SECONDS, Quantity, quantities, with_unit_of_key
 from hpc_train.logs.formats.pattern import UserPattern
-from hpc_train.logs.line import Line
-from hpc_train.logs.line_dispatch import blocks
+from hpc_train.logs.line import Line, blocks
 from hpc_train.logs.log_file import open_log, readable
 
 MOST_LINES = 50_000

@@ -24,8 +24,7 @@ from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.formats.base import OF_LINE, Hit, LogParser
 from hpc_train.logs.formats.formats import maker
 from hpc_train.logs.formats.pattern import UserPatterns
-from hpc_train.logs.line import Line
-from hpc_train.logs.line_dispatch import Mark, dispatch
+from hpc_train.logs.line import Line, Mark, dispatch
 from hpc_train.logs.log_file import open_log, rank_of, readable, unreadable_kind
 from hpc_train.logs.record import LOT, Pack, Record, Scope
 

@@ -62,7 +62,7 @@ def read_smoke(folder: RunFolder, profile: SiteProfile, date: str) -> Smoke:
             f"{folder.logs}: the smoke job printed no result",
             f"hpctrain logs {folder.run_id}",
         )
-    transport = transport_of([folder.logs])
+    transport = transport_of(folder.logs, folder.path)
     networks = transport.using_network if transport else {}
     speed = event.get("busbw")
     expected = Expected(

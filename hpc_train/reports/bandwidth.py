@@ -32,6 +32,7 @@ from hpc_train.reports.report import (
     UNKNOWN,
     Column,
     Report,
+    ReportOptions,
     ReportTable,
     Shown,
     one_line,
@@ -42,12 +43,11 @@ from hpc_train.reports.report import (
 from hpc_train.reports.tables import runs_table
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.record_arrays import records_in
-from hpc_train.scaling.report_options import ReportOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.scaling.report_options import Paper
+    from hpc_train.reports.report import Paper
 
 # In order of importance: heading, unit, name and meaning of each metric.
 METRICS = {

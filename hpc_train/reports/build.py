@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hpc_train import __version__
 from hpc_train.base.errors import HpcTrainError, LogParseError, ReportError
 from hpc_train.base.files import is_folder, is_regular
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.study import Gates, Regression
-from hpc_train.reports.caveats import MEANING, implausible_of_side, run_caveats
-from hpc_train.reports.formats.text import all_columns
 from hpc_train.reports.gates import (
     OF_RUN,
     REFERENCE,
@@ -25,22 +24,31 @@ from hpc_train.reports.gates import (
     unreadable,
     verdicts,
 )
-from hpc_train.reports.report import CAVEATS, Fact, GateResult, Report, plain_rows
+from hpc_train.reports.report import (
+    CAVEATS,
+    MEANING,
+    Fact,
+    GateResult,
+    Report,
+    ReportOptions,
+    implausible_of_side,
+    plain_rows,
+    run_caveats,
+)
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.tables import with_laws, with_strategies, with_target
+from hpc_train.reports.text import all_columns
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.run import JobState, Run
 from hpc_train.scaling.caveats import apart_points, slow_runs, with_implausible
-from hpc_train.scaling.report_options import ReportOptions
-from hpc_train.scaling.run_flags import IMPLAUSIBLE
+from hpc_train.scaling.measurements import IMPLAUSIBLE
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.scaling_fits import fits
 from hpc_train.scaling.speedup import speedup_frame
 from hpc_train.scaling.split_series import separated
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.version import VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -255,7 +263,7 @@ def provenance(inputs: ReportInputs) -> tuple[Fact, ...]:
         every["warm-up excluded"] = f"{study.warmup.steps} steps{seconds}"
         every["value of a run"] = "median step time of the slowest rank"
     every["interval"] = "95 %, Welch on logarithms, over runs"
-    every["analysed by"] = f"hpctrain {VERSION}"
+    every["analysed by"] = f"hpctrain {__version__}"
     if study.allow_mixed:
         every["allowed to differ"] = ", ".join(study.allow_mixed)
     if parsers := Counter({str(k): n for k, n in records["parser"].value_counts().items() if n}):

@@ -14,12 +14,12 @@ from hpc_train.base.errors import ReportError, newer_version
 from hpc_train.base.files import read_regular
 from hpc_train.base.metrics import BASES
 from hpc_train.jobs.log_selection import Search
-from hpc_train.reports.caveats import MEANING, implausible_of_side, implausible_ratios, sides_apart
 from hpc_train.reports.gates import quality_lost
 from hpc_train.reports.report import (
     ABSENT,
     CAVEATS,
     LEVEL,
+    MEANING,
     NAMED,
     OK,
     Column,
@@ -31,11 +31,14 @@ from hpc_train.reports.report import (
     counted,
     first_of,
     for_programs,
+    implausible_of_side,
+    implausible_ratios,
     levels_word,
     names,
     plain_rows,
     series_heading,
     short_series,
+    sides_apart,
     significant,
     table_of,
     with_limits,
@@ -47,8 +50,8 @@ from hpc_train.runs.conditions import OF_SITES, differences
 from hpc_train.runs.run import Run
 from hpc_train.scaling.caveats import with_implausible
 from hpc_train.scaling.comparison import BETTER, WORSE, apart_sides, comparison_frame
-from hpc_train.scaling.report_options import CONFIDENCE
-from hpc_train.scaling.run_flags import FlagCode, flag_of
+from hpc_train.scaling.measurements import FlagCode, flag_of
+from hpc_train.scaling.points import CONFIDENCE
 from hpc_train.scaling.run_selection import selected, stored_runs
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame

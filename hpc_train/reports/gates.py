@@ -12,9 +12,9 @@ from xml.etree import ElementTree as Xml
 import msgspec
 
 from hpc_train.jobs.study import ALONE, Gates, Regression
-from hpc_train.reports.caveats import MEANING, implausible_ratios
 from hpc_train.reports.report import (
     CAVEATS,
+    MEANING,
     SIZE,
     GateOutcome,
     GateResult,
@@ -24,6 +24,7 @@ from hpc_train.reports.report import (
     counted,
     first_of,
     grouped,
+    implausible_ratios,
     names,
     one_line,
     point_of,
@@ -32,7 +33,7 @@ from hpc_train.reports.report import (
     words_of,
 )
 from hpc_train.runs.expected_runs import CONTRADICTED, EXCLUDED
-from hpc_train.scaling.run_flags import IMPLAUSIBLE, LOSS_LOST, FlagCode
+from hpc_train.scaling.measurements import IMPLAUSIBLE, LOSS_LOST, FlagCode
 
 # 2 x 0.75 may differ from 1.5 by rounding.
 _ROUNDING = 1e-9

@@ -17,8 +17,16 @@ from hpc_train.base.decode import decode
 from hpc_train.base.errors import HpcTrainError, LogParseError, ReportError, SpecError, nearest
 from hpc_train.base.values import Value
 from hpc_train.base.yamlfile import read
-from hpc_train.foreign.classify_inputs import classify, one_kind, refuse_same_logs
-from hpc_train.foreign.points_file import Points, in_order, logs_named, read_points, sized
+from hpc_train.foreign.classify_inputs import (
+    Points,
+    classify,
+    in_order,
+    logs_named,
+    one_kind,
+    read_points,
+    refuse_same_logs,
+    sized,
+)
 from hpc_train.jobs.log_selection import Search
 from hpc_train.jobs.operations import PEAK
 from hpc_train.jobs.study import Warmup
@@ -158,7 +166,8 @@ def _own(
     for run in own:
         transport = None
         try:
-            transport = run_transport(run, network_of)
+            network = network_of(run.manifest.plan.site) if run.manifest else None
+            transport = run_transport(run, network)
         except LogParseError as failure:
             _log.warning("%s", failure.message)
             stats.failed[failure.message] = failure.message

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.jobs.operations import wrong_numbers
 from hpc_train.jobs.study import ALONE, Gates
-from hpc_train.reports.caveats import flag_caveats
 from hpc_train.reports.report import (
     CAVEATS,
     LEVEL,
@@ -21,6 +20,7 @@ from hpc_train.reports.report import (
     Row,
     counted,
     fixed,
+    flag_caveats,
     foreign,
     grouped,
     levels_word,
@@ -51,7 +51,7 @@ from hpc_train.reports.tables import (
     runs_table,
 )
 from hpc_train.runs.expected_runs import OF_EACH_RANK, ExpectedStudy, state_sizes
-from hpc_train.scaling.report_options import CONFIDENCE
+from hpc_train.scaling.points import CONFIDENCE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -45,7 +45,7 @@ from hpc_train.reports.report import (
     words_of,
 )
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.report_options import Target
+from hpc_train.scaling.measurements import Target
 from hpc_train.scaling.scaling_fits import LAW_NAMES, LEAST_SIZES, REACH, CurvePoint, Fit, Parameter
 
 if TYPE_CHECKING:

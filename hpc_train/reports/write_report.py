@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from hpc_train.base.errors import NothingToDrawError, ReportError, StoreError, nearest
 from hpc_train.base.extras import need
 from hpc_train.base.registry import load
-from hpc_train.reports.formats import text
-from hpc_train.reports.report import Report
+from hpc_train.reports import text
+from hpc_train.reports.report import Paper, Report, ReportOptions
 from hpc_train.runs.json_files import write_file
-from hpc_train.scaling.report_options import Paper, ReportOptions, Target
+from hpc_train.scaling.measurements import Target
 
 FORMAT_OF = {
     ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex",
@@ -103,7 +103,7 @@ def _written(report: Report, path: Path, form: str | None) -> Iterator[Path]:
         return
     if form is None and path.suffix == TIDY:
         from hpc_train.foreign.parquet import table_bytes
-        from hpc_train.reports.formats.csv_table import TIDY_COLUMNS, tidy_rows
+        from hpc_train.reports.csv_table import TIDY_COLUMNS, tidy_rows
 
         content = table_bytes(tidy_rows(report.name, report.run_rows), TIDY_COLUMNS)
     elif form is None and path.suffix in IMAGES:
@@ -133,7 +133,7 @@ def _written(report: Report, path: Path, form: str | None) -> Iterator[Path]:
 
 def _write_figures(report: Report, page: Path) -> Iterator[Path]:
     """Write every image of every figure beside a page, and the numbers of each as CSV."""
-    from hpc_train.reports.formats.csv_table import table_text
+    from hpc_train.reports.csv_table import table_text
 
     for figure in report.figures:
         files = dict(figure.images)

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from hpc_train import __version__
 from hpc_train.base.processes import run
 from hpc_train.base.values import Finding, Severity, Value, encode_unit
 from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form, secret_set
@@ -20,7 +21,6 @@ from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.nodes import recorded_nodes
 from hpc_train.runs.run import PROFILE, PROFILE_DIGEST, Manifest, Run
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.version import VERSION
 
 _PACKAGES = ("torch", "numpy", "submitit")
 
@@ -28,7 +28,7 @@ _PACKAGES = ("torch", "numpy", "submitit")
 def provenance(folder: Path, argv: Sequence[str]) -> dict[str, Any]:
     """Describe this machine, the installed packages and the git state of `folder`."""
     return {
-        "hpctrain": VERSION,
+        "hpctrain": __version__,
         "python": platform.python_version(),
         "host": platform.node(),
         "kernel": platform.release(),

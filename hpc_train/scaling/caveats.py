@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from hpc_train.scaling.measurements import Flag, FlagCode
 from hpc_train.scaling.points import KEY, Grouped, bases_of, grouped, rates_by
 from hpc_train.scaling.record_arrays import Floats, Ints, Mask, codes, known, numbers
-from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.runs import OK, UNPARSED
 
 # A slow run is so many standard deviations below the median of its point; the second number makes

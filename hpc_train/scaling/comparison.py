@@ -28,17 +28,22 @@ from hpc_train.jobs.strategies import (
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.runs.run import JobState
 from hpc_train.scaling.caveats import ApartPoints, apart
-from hpc_train.scaling.confidence_intervals import (
+from hpc_train.scaling.points import (
+    CONFIDENCE,
+    KEY,
     ROUNDING,
     IntervalArrays,
     block_codes,
     corrected,
     differences,
+    grouped,
     noise_limit,
+    not_ok,
+    rates_by,
+    sizes_of,
     step_down,
     welch,
 )
-from hpc_train.scaling.points import KEY, grouped, not_ok, rates_by, sizes_of
 from hpc_train.scaling.record_arrays import (
     NAN,
     Floats,
@@ -50,9 +55,8 @@ from hpc_train.scaling.record_arrays import (
     of_metric,
     over,
 )
-from hpc_train.scaling.report_options import CONFIDENCE, MUST_MATCH
 from hpc_train.scaling.runs import OK
-from hpc_train.scaling.split_series import comparable_series, with_several
+from hpc_train.scaling.split_series import MUST_MATCH, comparable_series, with_several
 
 SIDES = ("a", "b")
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")

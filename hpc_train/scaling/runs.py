@@ -19,8 +19,11 @@ from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedRun, ExpectedStud
 from hpc_train.runs.run import JobState
 from hpc_train.scaling.measurements import (
     GLOBAL,
+    LOSS_LOST,
     QUANTILES,
     SCOPES,
+    Flag,
+    FlagCode,
     Measurements,
     after_steps,
     by_step,
@@ -28,8 +31,11 @@ from hpc_train.scaling.measurements import (
     measurements,
     numbered,
     of_last,
+    problem_of,
+    run_flags,
     step_totals,
     whole_run,
+    without_final_loss,
 )
 from hpc_train.scaling.record_arrays import (
     NAN,
@@ -40,14 +46,6 @@ from hpc_train.scaling.record_arrays import (
     positive,
     record_arrays,
     usable,
-)
-from hpc_train.scaling.run_flags import (
-    LOSS_LOST,
-    Flag,
-    FlagCode,
-    problem_of,
-    run_flags,
-    without_final_loss,
 )
 
 OK = JobState.COMPLETED.value

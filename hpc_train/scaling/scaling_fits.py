@@ -11,9 +11,8 @@ import pandas as pd
 
 from hpc_train.base.errors import ReportError
 from hpc_train.base.values import Value
-from hpc_train.scaling.confidence_intervals import f_above, students_t
+from hpc_train.scaling.points import CONFIDENCE, f_above, students_t
 from hpc_train.scaling.record_arrays import Floats, numbers
-from hpc_train.scaling.report_options import CONFIDENCE
 
 Law = Literal["amdahl", "gustafson", "usl"]
 LAW_NAMES: dict[Law, str] = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}

@@ -12,29 +12,27 @@ import pandas as pd
 from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.caveats import in_one_session
-from hpc_train.scaling.confidence_intervals import (
+from hpc_train.scaling.measurements import Flag, FlagCode
+from hpc_train.scaling.points import (
+    CONFIDENCE,
+    KEY,
     Differences,
+    Grouped,
     IntervalArrays,
+    bases_of,
     block_codes,
     corrected,
+    cost_columns,
     differences,
     divided,
-    noise_limit,
-    welch,
-)
-from hpc_train.scaling.points import (
-    KEY,
-    Grouped,
-    bases_of,
-    cost_columns,
     grouped,
     limited,
+    noise_limit,
     point_columns,
     rates_by,
+    welch,
 )
 from hpc_train.scaling.record_arrays import NAN, Floats, Ints, Moments, bounded, moments
-from hpc_train.scaling.report_options import CONFIDENCE
-from hpc_train.scaling.run_flags import Flag, FlagCode
 from hpc_train.scaling.split_series import baselines, halves, refused, regimes, work_units
 
 COUNTS = (

@@ -30,7 +30,6 @@ from hpc_train.scaling.record_arrays import (
     numbers,
     over,
 )
-from hpc_train.scaling.report_options import MUST_MATCH
 from hpc_train.scaling.runs import OK
 
 # The most informative first: a series is named after the first field that differs.
@@ -41,6 +40,8 @@ FIELDS = (
 )  # fmt: skip
 # Padding of the vocabulary grows with tensor parallelism.
 _NEAR = {"parameters": 0.05}
+# Fields without which a ratio of speeds has no meaning; other conditions may be compared.
+MUST_MATCH = ("model", "data", "dataset", "global_batch", "parser", "counted", "sequence_length")
 _AXIS = "axis."
 # A run with it is flagged, not put into another series.
 _FLAGGED = frozenset({"throttled"})

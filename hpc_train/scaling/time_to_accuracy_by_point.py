@@ -10,11 +10,9 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.logs.record import Record
-from hpc_train.scaling.confidence_intervals import ratio_interval
-from hpc_train.scaling.measurements import GLOBAL, by_step, measurements, numbered
-from hpc_train.scaling.points import KEY
+from hpc_train.scaling.measurements import GLOBAL, Target, by_step, measurements, numbered
+from hpc_train.scaling.points import KEY, ratio_interval
 from hpc_train.scaling.record_arrays import record_arrays, usable
-from hpc_train.scaling.report_options import Target
 from hpc_train.scaling.runs import OK
 
 # Values of a validation take precedence over those of the training.

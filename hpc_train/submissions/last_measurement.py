@@ -11,7 +11,7 @@ from pathlib import Path
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.files import is_regular, open_regular
 from hpc_train.logs.collect import logs_of, packs_in, wanted
-from hpc_train.logs.line_dispatch import Mark
+from hpc_train.logs.line import Mark
 from hpc_train.logs.pattern_suggestions import Suggestion, suggested_for
 from hpc_train.logs.read_log import GUESSING, Log, ParseStats, parsers_of, read
 from hpc_train.logs.record import RESULTS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpc_train.scaling.confidence_intervals import welch
+from hpc_train.scaling.points import welch
 from hpc_train.scaling.record_arrays import Floats, Ints, Moments
 
 STUDIES, SIZES, NOISE, LEVEL, SEED = 3000, 4, 0.02, 0.95, 20261125

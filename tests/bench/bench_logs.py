@@ -49,7 +49,7 @@ from pathlib import Path
 from hpc_train.diagnosis.diagnosis import JobEnd
 from hpc_train.diagnosis.diagnose import diagnose_logs
 from hpc_train.nccl.transport import transport_in
-from hpc_train.nccl.read_nccl_lines import Tally
+from hpc_train.nccl.transport import Tally
 tally, wall, cpu = Tally(), time.perf_counter(), time.process_time()
 found, _ = diagnose_logs([Path(sys.argv[1])], ["log"], JobEnd(), tally)
 transport_in(tally)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpc_train.diagnosis.root_cause import Ending, MarkReader
-from hpc_train.diagnosis.scan_logs import EpochReader, StepReader
-from hpc_train.logs.line_dispatch import Block, blocks, dispatch
+from hpc_train.diagnosis.scan_logs import Ending, EpochReader, MarkReader, StepReader
+from hpc_train.logs.line import Block, blocks, dispatch
 
 ENDINGS = yaml.safe_load((Path(__file__).parent / "endings.yaml").read_bytes())
 

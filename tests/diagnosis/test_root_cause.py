@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_train.diagnosis.diagnosis import FirstFailure
-from hpc_train.diagnosis.root_cause import (
+from hpc_train.diagnosis.scan_logs import (
     CAUSE,
     ECHO,
     ENDED,

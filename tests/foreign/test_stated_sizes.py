@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.foreign.points_file import Points, sized
+from hpc_train.foreign.classify_inputs import Points, sized
 from hpc_train.logs.record import Record, Stated
 from hpc_train.runs.expected_runs import ExpectedRun, ExpectedStudy
 from tests.scaling.studies import foreign, record, study

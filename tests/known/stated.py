@@ -16,7 +16,7 @@ from hpc_train.foreign.parquet import records_frame
 from hpc_train.jobs.log_selection import Search
 from hpc_train.logs.formats.base import Hit
 from hpc_train.logs.formats.mlperf import Mlperf
-from hpc_train.logs.line_dispatch import dispatch
+from hpc_train.logs.line import dispatch
 from hpc_train.logs.log_file import open_log
 from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.runs.conditions import Transport

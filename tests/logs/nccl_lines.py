@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from hpc_train.logs.line_dispatch import dispatch
-from hpc_train.nccl.read_nccl_lines import Tally, TransportReader
-from hpc_train.nccl.transport import facts, transport_of
+from hpc_train.logs.line import dispatch
+from hpc_train.nccl.transport import Tally, TransportReader, facts, transport_of
 from hpc_train.runs.conditions import Transport
 
 LOGS = Path(__file__).parents[1] / "log_files" / "nccl"
@@ -26,7 +25,7 @@ def seen(text: str) -> Transport:
 
 
 def of_file(name: str) -> Transport:
-    found = transport_of([LOGS / name], root=LOGS)
+    found = transport_of(LOGS / name, LOGS)
     assert found is not None
     return found
 

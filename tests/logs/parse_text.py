@@ -7,7 +7,7 @@ import io
 from hpc_train.base import registry
 from hpc_train.logs.formats.base import OF_LINE, Hit
 from hpc_train.logs.formats.formats import maker
-from hpc_train.logs.line_dispatch import dispatch
+from hpc_train.logs.line import dispatch
 from hpc_train.logs.read_log import GUESSING, ParseStats, hits_in
 
 Brief = tuple[str, float, str, int | None, int | None]

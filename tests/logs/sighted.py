@@ -6,7 +6,7 @@ import io
 
 from hpc_train.diagnosis.signature_matcher import SymptomReader
 from hpc_train.diagnosis.signatures import Sighting
-from hpc_train.logs.line_dispatch import dispatch
+from hpc_train.logs.line import dispatch
 
 
 def sighted(text: str | bytes, rank: int | None = None) -> list[Sighting]:

@@ -18,7 +18,7 @@ from hpc_train.base.errors import LogParseError
 from hpc_train.diagnosis.diagnosis import JobEnd
 from hpc_train.logs.collect import collect
 from hpc_train.diagnosis.diagnose import diagnose_logs
-from hpc_train.nccl.read_nccl_lines import Tally
+from hpc_train.nccl.transport import Tally
 log, started = Path(sys.argv[1]), time.process_time()
 try:
     records = sum(1 for _ in collect("r", [log]))

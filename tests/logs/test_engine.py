@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_train.logs import line_dispatch
-from hpc_train.logs.line import Find, finder, turns
-from hpc_train.logs.line_dispatch import Block, Mark, Stream, blocks, dispatch
+from hpc_train.logs import line as reading
+from hpc_train.logs.line import Block, Find, Mark, Stream, blocks, dispatch, finder, turns
 
 TEXT = (
     b"head one\r\n\none two\rtwo bar\r\rtwo\n\x00\xff one\n" + b"x" * 300 + b"one\nrow\n\nlast two"
@@ -42,7 +41,7 @@ def read(text: bytes, size: int, monkeypatch: pytest.MonkeyPatch) -> Found:
     def small(stream: Stream) -> object:
         return blocks(stream, size)
 
-    monkeypatch.setattr(line_dispatch, "blocks", small)
+    monkeypatch.setattr(reading, "blocks", small)
     table, found = Table(), []
     for line, asked in dispatch(io.BytesIO(text), (Two(), table)):
         if 1 in asked:
@@ -126,7 +125,7 @@ class Whole:
 
 
 def test_blocks_and_lines_are_read_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_dispatch, "blocks", lambda stream: blocks(stream, 16))
+    monkeypatch.setattr(reading, "blocks", lambda stream: blocks(stream, 16))
     text = b"none\nof these\none two\nbar\nrow\n" + b"." * 12 + b"\nrow bar\n"
     bars, rows = Whole(), Two()
     found = [

@@ -11,7 +11,7 @@ import pytest
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.logs.collect import collect, foreign_runs
-from hpc_train.logs.event_file import EventLines, scalars
+from hpc_train.logs.log_file import EventLines, scalars
 from hpc_train.logs.read_log import ParseStats
 from hpc_train.logs.record import Record
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.logs.collect import collect
-from hpc_train.scaling.run_flags import LOSS_LOST, Flag
+from hpc_train.scaling.measurements import LOSS_LOST, Flag
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import foreign, study
 

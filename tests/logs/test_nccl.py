@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.logs.line_dispatch import Block
-from hpc_train.nccl.read_nccl_lines import TransportReader
-from hpc_train.nccl.transport import facts, transport_of
+from hpc_train.logs.line import Block
+from hpc_train.nccl.transport import TransportReader, facts, transport_of
 from tests.logs.nccl_lines import LOGS, channel, of_file, seen, tally
 
 
@@ -128,7 +127,7 @@ def test_files_of_a_run_add_up(tmp_path: Path) -> None:
             f"[{'receive' if rank else 'send'}] via NET/IB/0/GDRDMA", host
         )
         (tmp_path / f"nccl.{host}.10.log").write_text(text)
-    found = transport_of([tmp_path], root=tmp_path)
+    found = transport_of(tmp_path, tmp_path)
     assert found is not None
     assert (found.hosts, found.nodes, found.using_network) == (("h1", "h2"), 2, {"IB": 2})
     assert found.channels == {"NET/IB/GDRDMA": 10}
@@ -137,7 +136,7 @@ def test_files_of_a_run_add_up(tmp_path: Path) -> None:
 
 def test_log_without_nccl(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("Using cache. mail via NET/IB\n: Using 3 files\nNET/Plugin\n")
-    assert transport_of([tmp_path]) is None
+    assert transport_of(tmp_path, tmp_path) is None
 
 
 @pytest.mark.parametrize("cut", range(0, 120, 3))

@@ -50,7 +50,7 @@ def test_parsers_holds_registered_parsers_and_the_plugin_interface_only() -> Non
     assert tuple(entries) == (*NAMES, GUESSING)
     coded = {entry.code.partition(":")[0] for entry in entries.values()} - {""}
     assert coded <= modules
-    assert modules - coded == {"base", "formats", "number", "pattern"}
+    assert modules - coded == {"base", "formats", "pattern"}
 
 
 FORMAT = """\

@@ -12,7 +12,7 @@ import yaml
 
 from hpc_train.diagnosis.signature_matcher import SymptomReader
 from hpc_train.diagnosis.signatures import Signature, explain, packaged
-from hpc_train.logs.line_dispatch import dispatch
+from hpc_train.logs.line import dispatch
 from tests.logs.sighted import ids, sighted
 
 SIGNATURES = packaged()

@@ -18,11 +18,11 @@ import msgspec
 import hpc_train
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.variable_names_and_secrets import SECRET_FORMS
-from hpc_train.diagnosis.root_cause import marks
+from hpc_train.diagnosis.scan_logs import marks
 from hpc_train.diagnosis.signatures import packaged
 from hpc_train.lint.directives import srun_value_forms
 from hpc_train.logs.formats.formats import compiled, read_formats
-from hpc_train.nccl.read_nccl_lines import nccl_lines
+from hpc_train.nccl.transport import nccl_lines
 
 ROOT = Path(hpc_train.__file__).parent
 _CALLS = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_train.version import VERSION
+from hpc_train import __version__ as VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = """\

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.version import VERSION
+from hpc_train import __version__ as VERSION
 from tests.project import installed
 from tests.project.repacked_wheels import repack
 
@@ -81,7 +81,7 @@ def centre(index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def add_later_version(opt: Path) -> None:
     """Copy the installation, as a version that only says its number."""
     shutil.copytree(opt / VERSION, opt / LATER, symlinks=True)
-    (version,) = (opt / LATER).glob("venv/lib/python*/site-packages/hpc_train/version.py")
+    (version,) = (opt / LATER).glob("venv/lib/python*/site-packages/hpc_train/__init__.py")
     version.write_text(version.read_text().replace(VERSION, LATER))
     program = opt / LATER / "venv" / "bin" / "hpctrain"
     program.write_text(program.read_text().replace(f"/opt/{VERSION}/", f"/opt/{LATER}/"))

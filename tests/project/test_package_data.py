@@ -11,14 +11,14 @@ from hpc_train.base import decode
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HpcTrainError
 from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
-from hpc_train.diagnosis.root_cause import marks
+from hpc_train.diagnosis.scan_logs import marks
 from hpc_train.diagnosis.signatures import failures
 from hpc_train.lint.directives import value_forms
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.rules.environment import nccl_variables, slurm_variables
 from hpc_train.logs.formats.formats import read_formats
 from hpc_train.logs.record import headings
-from hpc_train.nccl.read_nccl_lines import nccl_lines
+from hpc_train.nccl.transport import nccl_lines
 from hpc_train.plans.explanations import explanations, slurm_versions
 from hpc_train.runs import run_states
 from hpc_train.slurm.job_states import sentence

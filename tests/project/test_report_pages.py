@@ -16,8 +16,8 @@ from hpc_train.base.errors import SpecError
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.reports.caveats import MEANING
-from hpc_train.scaling.run_flags import FlagCode
+from hpc_train.reports.report import MEANING
+from hpc_train.scaling.measurements import FlagCode
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from tests.project.shown_commands import ROOT, preloaded_environment, run_page

@@ -78,7 +78,7 @@ def test_wheel_holds_templates_and_profiles_and_nothing_of_the_checkout(wheel: P
     for data in (ROOT / "hpc_train" / "data").rglob("*.yaml"):
         assert data.relative_to(ROOT).as_posix() in names
     for part in ("page.html.j2", "runs.html.j2", "page.css", "page.js"):
-        assert f"hpc_train/reports/formats/page/{part}" in names
+        assert f"hpc_train/reports/page/{part}" in names
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith((".data", ".dist-info"))} == {"hpc_train"}
     shared = [name.partition(".data/")[2] for name in names if ".data/" in name]

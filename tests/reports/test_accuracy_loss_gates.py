@@ -6,7 +6,7 @@ import pytest
 
 from hpc_train.jobs.study import Gates
 from hpc_train.reports.gates import verdicts
-from hpc_train.scaling.run_flags import LOSS_LOST
+from hpc_train.scaling.measurements import LOSS_LOST
 
 SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
 

@@ -6,7 +6,7 @@ import csv
 import io
 from xml.etree import ElementTree as Xml
 
-from hpc_train.reports.formats import csv_table
+from hpc_train.reports import csv_table
 from hpc_train.reports.gates import junit
 from hpc_train.reports.report import GateOutcome, GateResult, ReportTable
 from tests.reports.finished import report

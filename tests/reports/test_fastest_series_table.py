@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.jobs.study import Gates
-from hpc_train.reports.formats import text
+from hpc_train.reports import text
 from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
 from tests.scaling.strategies import SLOW_AND_FAST, Tables, tables

@@ -14,8 +14,7 @@ from PIL import Image
 from hpc_train.reports.figures import FIGURES, figures
 from hpc_train.reports.figures.canvas import Measured, heading_lines, plot_data_of
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.measurements import node_frame
-from hpc_train.scaling.run_flags import Flag, FlagCode
+from hpc_train.scaling.measurements import Flag, FlagCode, node_frame
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.reports.finished import finished

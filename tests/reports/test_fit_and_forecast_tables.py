@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
+from hpc_train.reports.report import ReportOptions
 from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.reports.write_report import render_report
-from hpc_train.scaling.report_options import ReportOptions
 
 NOISE = (0.99, 1.0, 1.012)
 

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from hpc_train.reports.formats import csv_table, json_report, markdown, text
-from hpc_train.reports.formats.page import render
-from hpc_train.reports.formats.text import all_columns
+from hpc_train.reports import csv_table, json_report, markdown, text
+from hpc_train.reports.page import render
+from hpc_train.reports.text import all_columns
 from tests.reports.finished import empty, report
 
 FORMATS = (text, markdown, render, csv_table, json_report)

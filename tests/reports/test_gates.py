@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hpc_train.jobs.study import Gates, Regression
-from hpc_train.reports.formats import json_report, text
+from hpc_train.reports import json_report, text
 from hpc_train.reports.gates import (
     against_reference,
     open_checks,

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.reports.formats import latex
-from hpc_train.reports.formats.latex import escaped
-from hpc_train.reports.formats.text import all_columns
+from hpc_train.reports import latex
+from hpc_train.reports.latex import escaped
 from hpc_train.reports.report import Column, Report, ReportTable
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.tables import with_laws
+from hpc_train.reports.text import all_columns
 from hpc_train.scaling.comparison import fastest_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.reports.finished import report

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.reports.formats.page.render import MOST_ENDS, render
+from hpc_train.reports.page.render import MOST_ENDS, render
 from hpc_train.reports.report import Report
 from tests.reports.finished import HOSTILE, empty, report
 from tests.reports.whole import TURNED, WORDS, whole

@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.reports.figures import MAIN, figures
 from hpc_train.reports.figures.canvas import Measured
-from hpc_train.reports.formats.page.render import render
+from hpc_train.reports.page.render import render
 from hpc_train.reports.report import Figure
 from hpc_train.scaling.measurements import node_frame
 from hpc_train.scaling.runs import run_frame

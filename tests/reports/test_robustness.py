@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from hpc_train.logs.record import Record
+from hpc_train.reports import csv_table, json_report, markdown, text
 from hpc_train.reports.figures import figures
 from hpc_train.reports.figures.canvas import Measured
-from hpc_train.reports.formats import csv_table, json_report, markdown, text
-from hpc_train.reports.formats.page import render
+from hpc_train.reports.page import render
 from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.tables import with_laws

@@ -8,8 +8,8 @@ import pytest
 
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
-from hpc_train.reports.formats.text import first_screen
 from hpc_train.reports.report_inputs import report_inputs
+from hpc_train.reports.text import first_screen
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import expected, record, study
 

@@ -10,8 +10,8 @@ import pytest
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.figures.canvas import plain_number
+from hpc_train.reports.report import ReportOptions
 from hpc_train.reports.report_inputs import report_inputs
-from hpc_train.scaling.report_options import ReportOptions
 
 TABLES = {
     ("gpus", "GPU"): "nodes,gpus_per_node",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, settings, strategies as st
 
-from hpc_train.reports.formats.text import render
 from hpc_train.reports.report import Column, Report, ReportTable
+from hpc_train.reports.text import render
 
 
 def lines_of(table: ReportTable, width: int) -> list[str]:

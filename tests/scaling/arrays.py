@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpc_train.scaling import confidence_intervals as intervals
+from hpc_train.scaling import points as intervals
 from hpc_train.scaling.record_arrays import Floats, Moments
 
 

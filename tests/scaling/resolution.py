@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from hpc_train.scaling.confidence_intervals import students_t
+from hpc_train.scaling.points import students_t
 
 
 def resolution(n: int, noise: float = 0.02) -> float:

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from hpc_train.scaling.comparison import comparison_frame
-from hpc_train.scaling.confidence_intervals import noise_limit
+from hpc_train.scaling.measurements import FlagCode
+from hpc_train.scaling.points import noise_limit
 from hpc_train.scaling.record_arrays import Moments
-from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.studies import expected, rate, study

@@ -12,9 +12,9 @@ import pytest
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import ExpectedRun
 from hpc_train.scaling.caveats import apart_points, one_session, slow_runs
+from hpc_train.scaling.measurements import FlagCode
 from hpc_train.scaling.points import grouped
 from hpc_train.scaling.record_arrays import Floats, Ints
-from hpc_train.scaling.run_flags import FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.bench import bench_coverage

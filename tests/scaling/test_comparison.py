@@ -10,7 +10,7 @@ from scipy import stats
 
 from hpc_train.reports.report import level_word
 from hpc_train.scaling.comparison import comparison_frame
-from hpc_train.scaling.confidence_intervals import ratio_interval
+from hpc_train.scaling.points import ratio_interval
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import expected, rate, record, study
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hpc_train.scaling.confidence_intervals import harmonic_means, means, ratio_interval
+from hpc_train.scaling.points import harmonic_means, means, ratio_interval
 from hpc_train.scaling.record_arrays import Moments
 
 samples = st.lists(st.floats(1, 100), min_size=2, max_size=8).filter(

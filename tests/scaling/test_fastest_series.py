@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hpc_train.scaling.comparison import _comparisons, _pairs, fastest_frame
-from hpc_train.scaling.confidence_intervals import ratio_interval, welch
+from hpc_train.scaling.points import ratio_interval, welch
 from hpc_train.scaling.record_arrays import Moments
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame

@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hpc_train.scaling.confidence_intervals import (
-    IntervalArrays,
-    divided,
-    harmonic_means,
-    means,
-    welch,
-)
+from hpc_train.scaling.points import IntervalArrays, divided, harmonic_means, means, welch
 from hpc_train.scaling.record_arrays import LEAST, MOST, moments
 from hpc_train.scaling.speedup import karp_flatt
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hpc_train.scaling.caveats import GAP, far_from_most, with_implausible
-from hpc_train.scaling.run_flags import FlagCode
+from hpc_train.scaling.measurements import FlagCode
 from hpc_train.scaling.runs import COLUMNS
 from hpc_train.sites.gpu_specs import most_gib
 

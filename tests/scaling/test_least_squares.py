@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import nnls
 
-from hpc_train.scaling import confidence_intervals as of
+from hpc_train.scaling import points as of
 from hpc_train.scaling.scaling_fits import Law, basis, fieller_limits, solve
 from hpc_train.submissions.submit import WIDTHS, expected_width
 from tests.scaling.resolution import resolution
@@ -49,7 +49,7 @@ def test_published_quantiles_and_tails() -> None:
 
 def test_runs_without_repetitions_need_no_scipy() -> None:
     code = (
-        "import sys, numpy as np; from hpc_train.scaling.confidence_intervals import students_t; "
+        "import sys, numpy as np; from hpc_train.scaling.points import students_t; "
         "assert np.isnan(students_t(np.full((2, 1), np.nan), np.full(3, 0.95))).all(); "
         "assert 'scipy' not in sys.modules, 1"
     )

@@ -13,7 +13,7 @@ import pytest
 from hpc_train.jobs.operations import peak_tflops, wrong_numbers
 from hpc_train.logs.record import Record
 from hpc_train.scaling.caveats import with_implausible
-from hpc_train.scaling.run_flags import FlagCode
+from hpc_train.scaling.measurements import FlagCode
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import expected, record, study
 

@@ -11,7 +11,7 @@ from scipy import stats
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import ExpectedRun
 from hpc_train.scaling.comparison import comparison_frame, fastest_frame
-from hpc_train.scaling.confidence_intervals import ratio_interval
+from hpc_train.scaling.points import ratio_interval
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.studies import expected, rate, study

@@ -6,7 +6,7 @@ from math import nan
 
 import pytest
 
-from hpc_train.scaling.run_flags import Flag, FlagCode
+from hpc_train.scaling.measurements import Flag, FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import _same_samples, speedup_frame
 from tests.scaling.studies import expected, rate, study

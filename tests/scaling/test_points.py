@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpc_train.scaling.confidence_intervals import harmonic_means
+from hpc_train.scaling.points import harmonic_means
 from hpc_train.scaling.record_arrays import Moments
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hpc_train.logs.record import Record
-from hpc_train.scaling.run_flags import FlagCode
+from hpc_train.scaling.measurements import FlagCode
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import expected, record, study
 

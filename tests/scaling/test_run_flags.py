@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record
-from hpc_train.scaling.run_flags import LOSS_LOST, Flag, FlagCode, warmup_words
+from hpc_train.scaling.measurements import LOSS_LOST, Flag, FlagCode, warmup_words
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import NO_WARMUP, expected, foreign, rate, record, steps, study
 

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hpc_train.base.errors import ReportError
-from hpc_train.scaling.confidence_intervals import welch
+from hpc_train.scaling.points import welch
 from hpc_train.scaling.record_arrays import moments
 from hpc_train.scaling.scaling_fits import Fit, Law, fits
 from tests.scaling import true_laws

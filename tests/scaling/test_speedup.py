@@ -7,7 +7,7 @@ import pytest
 from hpc_train.jobs.job import Topology
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import ExpectedRun
-from hpc_train.scaling.run_flags import FlagCode
+from hpc_train.scaling.measurements import FlagCode
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from hpc_train.scaling.split_series import separated

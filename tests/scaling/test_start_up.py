@@ -7,7 +7,7 @@ import pytest
 
 from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record
-from hpc_train.scaling.report_options import Target
+from hpc_train.scaling.measurements import Target
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from hpc_train.scaling.time_to_accuracy_by_point import target_rows

@@ -14,11 +14,11 @@ from hpc_train.base.errors import HpcTrainError
 from hpc_train.jobs.job import Topology
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
+from hpc_train.reports.report import ReportOptions
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
 from hpc_train.runs.run import JobStart, JobState, JobStatus, Run
 from hpc_train.runs.run_states import runs_below
 from hpc_train.scaling.record_arrays import records_in
-from hpc_train.scaling.report_options import ReportOptions
 from hpc_train.submissions.last_measurement import (
     LastMeasurement,
     RunProgress,

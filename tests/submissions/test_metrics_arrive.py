@@ -19,9 +19,8 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.logs.record import kind_of
 from hpc_train.reports.build import build_report
 from hpc_train.reports.collect import collection, write_records
-from hpc_train.reports.report import Report
+from hpc_train.reports.report import Report, ReportOptions
 from hpc_train.reports.report_inputs import report_inputs
-from hpc_train.scaling.report_options import ReportOptions
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

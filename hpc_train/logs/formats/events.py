@@ -21,8 +21,7 @@ import msgspec
 from hpc_train.base.metrics import UNITS
 from hpc_train.base.node_names import host_name
 from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
-from hpc_train.logs.formats.base import OF_LINE, Coded, Hit, Unreadable
-from hpc_train.logs.formats.number import finite, scan, whole
+from hpc_train.logs.formats.base import OF_LINE, Coded, Hit, Unreadable, finite, scan, whole
 from hpc_train.logs.line import Line, clean, peel
 from hpc_train.logs.record import Scope
 

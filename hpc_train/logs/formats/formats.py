@@ -25,7 +25,10 @@ from hpc_train.base.registry import BUILT_IN, load, resolve
 from hpc_train.base.values import Sourced, Value
 from hpc_train.base.yamlfile import read
 from hpc_train.logs.formats.base import (
+    CLOCK,
+    NUMBER,
     OF_LINE,
+    VALUE,
     Coded,
     Hit,
     Intervals,
@@ -33,8 +36,11 @@ from hpc_train.logs.formats.base import (
     Measure,
     RunningStep,
     Unreadable,
+    countable,
+    number,
+    scaled,
+    seconds,
 )
-from hpc_train.logs.formats.number import CLOCK, NUMBER, VALUE, countable, number, scaled, seconds
 from hpc_train.logs.line import Line
 
 _WORDS = {"N": NUMBER, "V": f"(?:{VALUE[1:]}", "CLOCK": CLOCK}

@@ -29,8 +29,16 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from hpc_train.logs.formats.base import OF_LINE, Coded, Hit
-from hpc_train.logs.formats.number import COUNTABLE, finite, number, scaled, seconds
+from hpc_train.logs.formats.base import (
+    COUNTABLE,
+    OF_LINE,
+    Coded,
+    Hit,
+    finite,
+    number,
+    scaled,
+    seconds,
+)
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
 

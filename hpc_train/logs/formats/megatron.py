@@ -12,8 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.logs.formats.base import OF_LINE, Coded, Hit, Intervals, Unreadable, fields
-from hpc_train.logs.formats.number import NUMBER, countable, number, scaled
+from hpc_train.logs.formats.base import (
+    NUMBER,
+    OF_LINE,
+    Coded,
+    Hit,
+    Intervals,
+    Unreadable,
+    countable,
+    fields,
+    number,
+    scaled,
+)
 from hpc_train.logs.line import Line
 from hpc_train.logs.record import Scope
 

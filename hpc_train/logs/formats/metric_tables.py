@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.logs.event_file import MARK
-from hpc_train.logs.formats.base import Coded, Hit, Measure, Unreadable
-from hpc_train.logs.formats.number import COUNTABLE, number, quotient
+from hpc_train.logs.formats.base import COUNTABLE, Coded, Hit, Measure, Unreadable, number, quotient
 from hpc_train.logs.line import Line
+from hpc_train.logs.log_file import MARK
 
 _MOST_NAMES = 1024
 

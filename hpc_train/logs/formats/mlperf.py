@@ -16,8 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from hpc_train.logs.formats.base import Coded, Hit, Unreadable
-from hpc_train.logs.formats.number import finite, scan_object, whole
+from hpc_train.logs.formats.base import Coded, Hit, Unreadable, finite, scan_object, whole
 from hpc_train.logs.line import Line
 
 _OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from hpc_train.logs.formats.base import Hit, TableParser, Unreadable
-from hpc_train.logs.formats.number import NUMBER, number, scaled
+from hpc_train.logs.formats.base import NUMBER, Hit, TableParser, Unreadable, number, scaled
 from hpc_train.logs.line import Line
 
 # Tables of nccl-tests and rccl-tests (`all_reduce_perf` and the others), all versions.

@@ -9,10 +9,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from hpc_train.logs.formats.base import OF_LINE, Coded, Hit, Intervals, RunningStep, Unreadable
-from hpc_train.logs.formats.number import (
+from hpc_train.logs.formats.base import (
     NUMBER,
+    OF_LINE,
     VALUE,
+    Coded,
+    Hit,
+    Intervals,
+    RunningStep,
+    Unreadable,
     countable,
     finite,
     number,

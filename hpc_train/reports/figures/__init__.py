@@ -24,9 +24,8 @@ from hpc_train.reports.figures.draw import (
     draw_step_times,
     draw_time_split,
 )
-from hpc_train.reports.report import Column, Figure, ReportTable, rounded
+from hpc_train.reports.report import SCREEN, Column, Figure, Paper, ReportTable, rounded
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.report_options import SCREEN, Paper
 
 MAIN = "scaling"
 # What stands on axes without a measured value.

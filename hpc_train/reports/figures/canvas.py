@@ -13,7 +13,9 @@ from hpc_train.jobs.study import ALONE
 from hpc_train.reports.report import (
     LEVEL,
     OK,
+    SCREEN,
     SIZE,
+    Paper,
     Row,
     SizeUnit,
     counted,
@@ -25,8 +27,7 @@ from hpc_train.reports.report import (
     size_unit,
 )
 from hpc_train.runs.expected_runs import ExpectedStudy
-from hpc_train.scaling.report_options import SCREEN, Paper
-from hpc_train.scaling.run_flags import FlagCode
+from hpc_train.scaling.measurements import FlagCode
 from hpc_train.scaling.scaling_fits import Fit
 
 if TYPE_CHECKING:

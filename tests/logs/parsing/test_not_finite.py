@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.base import registry
 from hpc_train.logs.formats.formats import maker
-from hpc_train.logs.line_dispatch import dispatch
+from hpc_train.logs.line import dispatch
 from hpc_train.logs.read_log import ParseStats, hits_in
 
 

@@ -13,7 +13,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from hpc_train.base.metrics import RUN_METRICS, Metric, in_text_order
-from hpc_train.reports.formats.text import tied, values_of
 from hpc_train.reports.report import (
     ABSENT,
     CAVEATS,
@@ -32,6 +31,7 @@ from hpc_train.reports.report import (
     significant,
     whole,
 )
+from hpc_train.reports.text import tied, values_of
 
 FOLDER = Path(__file__).parent
 # Values of a fact; rows of a table behind a figure and of failed runs; a longer table of runs is

@@ -2,8 +2,8 @@
 
 import re
 
-from hpc_train.reports.formats.text import values_of
 from hpc_train.reports.report import Report, ReportTable, one_line
+from hpc_train.reports.text import values_of
 
 # Values of a fact.
 MOST = 20

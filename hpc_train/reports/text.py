@@ -11,9 +11,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.report import (
     CAVEATS,
+    MEANING,
     NOT_KNOWN,
     Column,
     Fact,
@@ -23,7 +23,7 @@ from hpc_train.reports.report import (
     grouped,
     one_line,
 )
-from hpc_train.scaling.run_flags import FlagCode
+from hpc_train.scaling.measurements import FlagCode
 
 WIDTH = 100
 NO_ROOM = "Columns that do not fit (--wide shows them): {named}."

@@ -6,8 +6,8 @@ from itertools import accumulate, zip_longest
 
 from msgspec.structs import replace
 
-from hpc_train.reports.formats.text import laid_out
 from hpc_train.reports.report import ABSENT, Report, ReportTable, one_line
+from hpc_train.reports.text import laid_out
 
 # Of the class article at 10 pt, in \footnotesize: characters of a line, lines of a page beside the
 # caption, and those of the note below a table.
