@@ -66,7 +66,7 @@ class WrittenReport(Displayed):
         and meaning of each column are in docs/reading-a-report.md.
         """
         from hpc_train.reports.csv_table import flat_rows
-        from hpc_train.scaling.run_selection import row_frame
+        from hpc_train.scaling.runs import row_frame
 
         return row_frame(flat_rows(self._report.tables[0]))
 
@@ -134,7 +134,7 @@ class ScalingReport(WrittenReport):
     def runs(self) -> pd.DataFrame:
         """One row per requested run, also of failed and missing ones, with `state`, `problem`."""
         from hpc_train.reports.csv_table import flat_row
-        from hpc_train.scaling.run_selection import row_frame
+        from hpc_train.scaling.runs import row_frame
 
         return row_frame([flat_row(row) for row in self._report.run_rows])
 
@@ -185,7 +185,6 @@ def report(
     nodes: int | Iterable[int] | None = None,
     ranks: int | Iterable[int] | None = None,
     target: str | None = None,
-    forecast: float | None = None,
     against: AnyPath | None = None,
 ) -> ScalingReport:
     """Report how a study, logs, records, or a CSV table scale, as `hpctrain report` does.
@@ -212,7 +211,6 @@ def report(
         search=search,
         allow_mixed=tuple(texts_of(allow_mixed, "allow_mixed")) if allow_mixed else (),
         target=None if target is None else target_of(text_of(target, "target")),
-        forecast=checked(forecast, Number | None, "forecast"),
         against=None if against is None else text_of(against, "against"),
     )
     return ScalingReport(report_inputs(texts_of(paths, "paths"), search), options)
@@ -304,25 +302,22 @@ def compare(
     results: AnyPath | None = None,
     parser: str = "auto",
     points: AnyPath | None = None,
-    min_effect: float | None = None,
     allow_mixed: AnyPath | Iterable[str] = (),
     allow_failed: bool = False,
 ) -> Comparison:
     """Compare two results at each point, as `hpctrain compare` does; `b` is compared with `a`.
 
-    Each is an input of `report`, a report as JSON, or runs of a study that share a value, as
-    `STUDY:launcher=srun`. `min_effect` is the smallest difference that counts, 0.02 for 2 %.
+    Each is an input of `report`, or a report as JSON.
 
     Raises:
         ArgumentError: an argument of a wrong type or value.
-        HpcTrainError: a side does not exist, is empty, or has no selected run.
+        HpcTrainError: a side does not exist, or is empty.
         MissingExtraError: pandas, scipy or matplotlib is not installed.
     """
     need("hpc_train.compare", "report")
     search = search_of(results, parser, points, allow_failed)
-    effect = checked(min_effect, Number | None, "min_effect")
     mixed = tuple(texts_of(allow_mixed, "allow_mixed")) if allow_mixed else ()
-    return Comparison(compare_sides(text_of(a, "a"), text_of(b, "b"), search, effect, mixed))
+    return Comparison(compare_sides(text_of(a, "a"), text_of(b, "b"), search, mixed))
 
 
 def collect(

@@ -292,10 +292,6 @@ METRICS: tuple[Metric, ...] = (
         text=TextColumn(heading="first step\n[s]"),
     ),
     Metric(
-        key="startup_s", name="startup_time", unit="s", direction="lower", of_run="computed",
-        text=TextColumn(heading="start-up\n[s]"),
-    ),
-    Metric(
         key="time_to_train_s", name="time_to_train", unit="s", direction="lower",
         record="time_to_train", scopes=_RANKS, of_run="highest", run_heading="time to train [s]",
         basis=Basis(

@@ -124,12 +124,6 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 )
 @click.option("--allow-failed", is_flag=True, help="Also count logs that end in a failure.")
 @click.option("--target", metavar="METRIC=VALUE", help="Report samples and time to a quality.")
-@click.option(
-    "--forecast",
-    type=float,
-    metavar="TIMES",
-    help="Extrapolate fits to this multiple of the largest size; at most 2.",
-)
 @click.option("--against", metavar="STUDY|FILE", help="Regression gate: not slower than this.")
 @path_option("--junit", help="Write the checks as JUnit XML.")
 def report(
@@ -206,7 +200,7 @@ def _report_options(
     from hpc_train.reports.report import SCREEN
     from hpc_train.reports.write_report import default_options, paper_of, target_of
 
-    names = ("wide", "allow_mixed", "forecast", "against")
+    names = ("wide", "allow_mixed", "against")
     report_options = default_options(output, form)
     size = paper_of(options["width"], title=not options["no_title"])
     if size != SCREEN and not report_options.figures:
@@ -242,7 +236,6 @@ def _check(built: Report) -> None:
 @click.option(
     "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node …"
 )
-@click.option("--min-effect", type=float, metavar="0.02", help="Smallest difference that counts.")
 @click.option(
     "--allow-mixed", multiple=True, metavar="FIELD", help="Compare points that differ in FIELD."
 )
@@ -260,16 +253,15 @@ def compare(
     output: Path | None,
     parser: str,
     points: Path | None,
-    min_effect: float | None,
     allow_mixed: tuple[str, ...],
     allow_failed: bool,
     check: bool,
 ) -> None:
     """Compare two results at each point, and list the settings that differ.
 
-    A and B are any input of `hpctrain report`, a report as JSON, or runs of a study that share a
-    value: STUDY:launcher=srun. Exit code 1 with --check, if B is worse or a value is
-    implausible; 3 if a run of either side has no result. Verdicts: hpctrain help gates.
+    A and B are any input of `hpctrain report`, or a report as JSON. Exit code 1 with --check, if B
+    is worse or a value is implausible; 3 if a run of either side has no result. Verdicts:
+    hpctrain help gates.
     """
     from hpc_train.base.extras import need
 
@@ -282,7 +274,7 @@ def compare(
     show_warnings()
     search = Search(root=results, form=parser, points=points, allow_failed=allow_failed)
     with busy("reading results"):
-        comparison = compared(a, b, search, min_effect, allow_mixed)
+        comparison = compared(a, b, search, allow_mixed)
     show_report(comparison, form, output)
     for line in (*comparison.checks, *undecided(comparison)) if check else ():
         click.echo(plain(f"check: {line}"), err=True)
@@ -304,9 +296,6 @@ def compare(
     help="One format of --list.",
 )
 @pattern_options
-@click.option(
-    "--prefix", default="", metavar="REGEX", help="Regex of line prefixes: (?P<rank>), local, host."
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per record.")
 @click.option(
     "--list", "listing", is_flag=True, help="List the formats, or explain that of --format."
@@ -318,7 +307,6 @@ def collect(
     form: str,
     regexes: tuple[str, ...],
     scope: StatedScope,
-    prefix: str,
     as_json: bool,
     listing: bool,
 ) -> None:
@@ -336,7 +324,7 @@ def collect(
         raise click.UsageError("name a log, a folder of logs, a run or a study")
     if output is not None:
         check_ending(output)
-    search = Search(root=results, form=form, prefix=prefix)
+    search = Search(root=results, form=form)
     search = with_patterns(search, regexes, scope)
     # Up to the first record.
     with busy("reading logs"):

@@ -42,7 +42,7 @@ class LogPattern(Value, frozen=True, kw_only=True):
 
 
 class Search(Value, frozen=True, kw_only=True):
-    """Folder of runs, and formats, patterns and prefixes of logs.
+    """Folder of runs, and formats and patterns of logs.
 
     `points` is a file with the sizes of logs, `sizes` are `gpus`, `nodes` and `ranks` in the order
     of the logs. `excluded` names excluded runs, with the reason. With `allow_failed`, logs that end
@@ -54,7 +54,6 @@ class Search(Value, frozen=True, kw_only=True):
     root: Path
     form: str = "auto"
     patterns: tuple[LogPattern, ...] = ()
-    prefix: str = ""
     points: Path | None = None
     sizes: Mapping[str, tuple[int, ...]] = MappingProxyType({})
     excluded: Mapping[str, str] = MappingProxyType({})

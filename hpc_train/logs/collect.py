@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,15 +13,12 @@ from pathlib import Path
 
 from hpc_train.base import registry
 from hpc_train.base.errors import LogParseError, nearest
-from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.formats.formats import maker, own_formats
 from hpc_train.logs.log_file import NAMES, event_files, is_event_file, log_files, rank_of, readable
 from hpc_train.logs.read_log import GUESSING, LineSample, Log, ParseStats, Wanted, read_run
 from hpc_train.logs.record import Pack, Record
 
-PREFIX_GROUPS = frozenset({"rank", "local", "host"})
-_PREFIX_HINT = r"for example (?P<host>\w+)-gpu(?P<local>\d+)> ; groups: rank, local, host"
 _log = logging.getLogger(__name__)
 
 
@@ -53,21 +49,14 @@ def collect(
     return (record for pack in packs for record in pack.records())
 
 
-def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -> Wanted:
-    """Return what to search for: one parser or, with `auto`, all, and a prefix of the site.
+def wanted(parser: str, patterns: Sequence[LogPattern] = ()) -> Wanted:
+    """Return what to search for: one parser or, with `auto`, all.
 
     User patterns are tried first; `pattern` selects these alone.
 
     Raises:
         UnknownNameError: no such parser.
-        LogParseError: the prefix is invalid, or has other groups.
     """
-    try:
-        groups = set(TimedPattern(prefix).groupindex) if prefix else set[str]()
-    except (re.error, OverflowError, RecursionError) as failure:
-        raise LogParseError(f"--prefix: {failure}", _PREFIX_HINT) from None
-    if unknown := sorted(groups - PREFIX_GROUPS):
-        raise LogParseError(f"--prefix: unknown group {', '.join(unknown)}", _PREFIX_HINT)
     names = (
         tuple(n for n in (*own_formats(), *registry.names("parsers")) if n != GUESSING)
         if parser == "auto"
@@ -77,9 +66,9 @@ def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -
         names = ()
     elif parser != "auto":
         maker(parser)
-    usual = parser == "auto" and not prefix and not patterns
+    usual = parser == "auto" and not patterns
     guessing = GUESSING if parser == "auto" else ""
-    return Wanted(names, prefix, tuple(patterns), usual, guessing)
+    return Wanted(names, tuple(patterns), usual, guessing)
 
 
 def logs_of(run: str, paths: Sequence[Path], root: Path | None = None) -> list[Log]:

@@ -14,8 +14,6 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from hpc_train.base.regex import TimedPattern
-
 # A time counts as a prefix only in front of another one: alone, it belongs to the line.
 _TIME = (
     r"(?:\[?(?:\d{4}-?\d\d-?\d\d[ T]?|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,]\d{1,9}(?!\d))?"
@@ -37,8 +35,6 @@ _PREFIX = re.compile(
     r"|(?P<address>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}): "  # pdsh, which DeepSpeed calls
     r")"
 )
-# Length [characters] in which a site's pattern, which may be unbounded, is searched.
-_LONGEST = 512
 # Kinds of prefix with a pattern without other groups: most lines of most logs.
 _ALONE = frozenset({"task", "mpi", "rank", "of", "local", "intel", "address"})
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
@@ -60,18 +56,14 @@ class Prefix(msgspec.Struct, frozen=True, gc=False):
     host: str | None = None
 
 
-def peel(text: str, site: TimedPattern | None = None) -> Prefix:
-    """Remove the prefixes of a line, in any order; the outermost rank is used.
-
-    `site` matches a prefix that only this site uses; its groups may be `rank`, `local` and `host`.
-    """
-    if site is None and not _may_begin(text, 0):
+def peel(text: str) -> Prefix:
+    """Remove the prefixes of a line, in any order; the outermost rank is used."""
+    if not _may_begin(text, 0):
         return Prefix(text)
     found: dict[str, str] = {}
     position = 0
-    while site is not None or _may_begin(text, position):
-        match = site.match(text, position, position + _LONGEST) if site is not None else None
-        match = match or _PREFIX.match(text, position)
+    while _may_begin(text, position):
+        match = _PREFIX.match(text, position)
         if match is None or match.end() == position:
             break
         position = match.end()
@@ -95,12 +87,11 @@ def _may_begin(text: str, position: int) -> bool:
 def _stated(
     items: tuple[tuple[str, str], ...],
 ) -> tuple[int | None, int | None, int | None, str | None]:
-    """Return rank, local rank, task and host; the groups of a site may hold no number."""
+    """Return rank, local rank, task and host."""
     found = dict(items)
 
     def first(*kinds: str) -> int | None:
-        texts = (found.get(kind, "") for kind in kinds)
-        return next((int(one) for one in texts if one.isdecimal() and len(one) < 8), None)
+        return next((int(found[kind]) for kind in kinds if kind in found), None)
 
     local = first("local", "slot")
     # Under torchrun, the label of srun counts the agents (one a node), not the ranks.
@@ -147,11 +138,6 @@ class Line(msgspec.Struct, gc=False):
         if self.raw[:1] not in _PREFIXED and self.raw[3:4] != b" ":
             return None
         return self.prefix.host
-
-    def peel(self, site: TimedPattern) -> Line:
-        """Remove the prefixes; `site` matches a prefix that only this site uses."""
-        self._prefix = peel(clean(self.raw), site)
-        return self
 
     @property
     def prefix(self) -> Prefix:

@@ -19,7 +19,6 @@ import zstandard
 
 from hpc_train.base.errors import LogParseError
 from hpc_train.base.metrics import UNITS
-from hpc_train.base.regex import TimedPattern
 from hpc_train.jobs.log_selection import LogPattern
 from hpc_train.logs.formats.base import OF_LINE, Hit, LogParser
 from hpc_train.logs.formats.formats import maker
@@ -258,14 +257,13 @@ class Log(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The parsers to use, the user's patterns, and the pattern of a prefix of this site.
+    """The parsers to use, and the user's patterns.
 
     `usual`: all parsers and the settings of the study, without options of one command.
     `guessing`: the parser of logs in which these find no measurement.
     """
 
     parsers: tuple[str, ...]
-    prefix: str = ""
     patterns: tuple[LogPattern, ...] = ()
     usual: bool = True
     guessing: str = ""
@@ -286,7 +284,7 @@ def parsers_of(wanted: Wanted) -> dict[str, LogParser]:
     return own | {name: maker(name)() for name in wanted.parsers}
 
 
-def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark) -> Iterator[Pack]:
+def read(log: Log, parsers: Parsers, census: ParseStats, mark: Mark) -> Iterator[Pack]:
     """Yield the records of a file from `mark` on.
 
     A file that cannot be read is noted in `census`; the records before the damage are kept. The
@@ -297,9 +295,6 @@ def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark
         with open_log(log.path, mark.offset) as stream:
             readers = tuple(parsers.values())
             lines = dispatch(stream, readers, rank_of(log.path), mark)
-            site = TimedPattern(prefix) if prefix else None
-            if site is not None:
-                lines = ((line.peel(site), asked) for line, asked in lines)
             for name, line, hits in hits_in(lines, parsers, log.source, census):
                 packer.add(name, line, hits)
                 if live or len(packer) >= LOT:
@@ -308,8 +303,6 @@ def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark
             for parser in readers:
                 for regex, number in getattr(parser, "too_slow", {}).items():
                     census.slow.setdefault(f"the pattern {regex!r}", f"{log.source}:{number}")
-            if site is not None and site.is_slow:
-                census.slow.setdefault(f"the prefix {site.text!r}", log.source)
         if census.lines == before and (kind := unreadable_kind(log.path)):
             census.failed[log.source] = readable(f"{log.path}: {kind}")
     except LogParseError as error:
@@ -344,7 +337,7 @@ def read_run(logs: Sequence[Log], wanted: Wanted, census: ParseStats) -> Iterato
     """
     metrics, ranks = set[str](), set[float]()
     for log in logs:
-        for pack in read(log, parsers_of(wanted), wanted.prefix, census, Mark()):
+        for pack in read(log, parsers_of(wanted), census, Mark()):
             metrics |= {kind.metric for kind in pack.kinds}
             sizes = {n for n, kind in enumerate(pack.kinds) if kind.metric == "world_size"}
             # Two numbers are as good as more.
@@ -354,11 +347,11 @@ def read_run(logs: Sequence[Log], wanted: Wanted, census: ParseStats) -> Iterato
             yield pack
     if not wanted.guessing or metrics - _NO_FORMAT:
         return
-    guessing, stats = Wanted((wanted.guessing,), wanted.prefix), ParseStats()
+    guessing, stats = Wanted((wanted.guessing,)), ParseStats()
     for log in logs:
         if log.source in census.failed or is_live(log.path):
             continue
-        for pack in read(log, parsers_of(guessing), wanted.prefix, stats, Mark()):
+        for pack in read(log, parsers_of(guessing), stats, Mark()):
             if ranks == {1.0}:
                 pack.kinds = [with_scope(kind, "global") for kind in pack.kinds]
             # Values that are not finite were counted before.

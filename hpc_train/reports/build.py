@@ -42,7 +42,7 @@ from hpc_train.reports.text import all_columns
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.run import JobState, Run
-from hpc_train.scaling.caveats import apart_points, slow_runs, with_implausible
+from hpc_train.scaling.caveats import slow_runs, with_implausible
 from hpc_train.scaling.measurements import IMPLAUSIBLE
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.scaling_fits import fits
@@ -73,7 +73,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     if (benchmarks := _of_benchmarks(study, runs, records, options)) is not None:
         return _with_provenance(benchmarks, inputs, options)
     points = speedup_frame(runs, study)
-    laws = fits(points, options.forecast)
+    laws = fits(points)
     compared, trained = None, list[dict[str, Any]]()
     if len({*runs["series"]}) > 1:
         from hpc_train.scaling.comparison import fastest_frame, strategy_rows
@@ -81,9 +81,9 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         compared, trained = fastest_frame(runs, points, study), strategy_rows(runs, records)
     report = scaling_report(study, runs, points, compared, wide=options.wide)
     report = with_strategies(report, study, trained)
-    caveats = run_caveats(apart_points(runs, points), slow_runs(runs), points)
+    caveats = run_caveats(slow_runs(runs), points)
     report = msgspec.structs.replace(report, summary=(*report.summary, *caveats))
-    report = with_laws(report, laws, options.forecast)
+    report = with_laws(report, laws)
     if options.target is not None:
         from hpc_train.scaling.time_to_accuracy_by_point import target_rows
 

@@ -238,7 +238,7 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     Raises:
         HpcTrainError: as `report_inputs`; errors of reading are raised during iteration.
     """
-    stats, options = ParseStats(), wanted(search.form, search.prefix, search.patterns)
+    stats, options = ParseStats(), wanted(search.form, search.patterns)
     if not words:
         raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
     paths, homes = classify(words, search.root)

@@ -38,7 +38,6 @@ from hpc_train.reports.report import (
     plain_rows,
     series_heading,
     short_series,
-    sides_apart,
     significant,
     table_of,
     with_limits,
@@ -49,11 +48,10 @@ from hpc_train.reports.tables import ratio_record, size_columns
 from hpc_train.runs.conditions import OF_SITES, differences
 from hpc_train.runs.run import Run
 from hpc_train.scaling.caveats import with_implausible
-from hpc_train.scaling.comparison import BETTER, WORSE, apart_sides, comparison_frame
+from hpc_train.scaling.comparison import BETTER, WORSE, comparison_frame
 from hpc_train.scaling.measurements import FlagCode, flag_of
 from hpc_train.scaling.points import CONFIDENCE
-from hpc_train.scaling.run_selection import selected, stored_runs
-from hpc_train.scaling.runs import run_frame
+from hpc_train.scaling.runs import run_frame, stored_runs
 from hpc_train.scaling.speedup import speedup_frame
 from hpc_train.scaling.split_series import separated
 
@@ -61,9 +59,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
-_NAMED = r"[A-Za-z_][\w.]*="
 _REPORT = re.compile(rb'\s{0,9}\{\s{0,9}"schema": ?\d{1,9},')
-_SELECTION = re.compile(rf"^(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
 NOT_IN_B = "not in B"
 UNDECIDED = {
@@ -116,10 +112,9 @@ def compare(
     a: str,
     b: str,
     search: Search,
-    min_effect: float | None = None,
     allow_mixed: tuple[str, ...] = (),
 ) -> Report:
-    """Compare B with A, point by point; differences within `min_effect` are ignored.
+    """Compare B with A, point by point.
 
     As JSON the report has `rows`, one per point: sizes, `basis`, `a` and `b` (rates: per second,
     times: s), `ratio` as {"value", "low", "high"} or null and its `level`, `verdict`, `why`, runs
@@ -128,21 +123,16 @@ def compare(
     point has a verdict.
 
     Raises:
-        HpcTrainError: a side does not exist, is empty, or has no selected run.
+        HpcTrainError: a side does not exist, or is empty.
     """
-    if min_effect is not None and not 0 < min_effect < 1:
-        raise ReportError(f"--min-effect {min_effect:g}: must be between 0 and 1; 0.02 is 2 %")
     sides = [side(word, search, allow_mixed) for word in (a, b)]
     first, second = (one.runs for one in sides)
-    points = plain_rows(
-        comparison_frame(first, second, min_effect=min_effect, allow_mixed=allow_mixed)
-    )
+    points = plain_rows(comparison_frame(first, second, allow_mixed=allow_mixed))
     conditions = [_conditions(one.runs) for one in sides]
     settings = differences(sides[0].own, sides[1].own, conditions)
     wrong = tuple(_implausible(points, sides))
     short = [word.rstrip("/").rpartition("/")[2] for word in (a, b)]
     a, b = short if all(short) and short[0] != short[1] else (a, b)
-    apart = apart_sides(first, second)
     tables = _tables(points, settings, sides)
     states = {str(row["state"]) for row in tables[-1].records}
     unreadable = any(one.unreadable for one in sides)
@@ -151,7 +141,6 @@ def compare(
         summary=(
             *_differing_sites(settings),
             *(f"{CAVEATS}{line}." for line in wrong),
-            *sides_apart(apart, names(points), points),
             *_caveats(points),
             *_answers(points),
             *(
@@ -162,7 +151,7 @@ def compare(
         ),
         tables=tables,
         notes=(
-            *_methods(points, min_effect, allow_mixed),
+            *_methods(points, allow_mixed),
             *(f"{n}: {text}" for n, one in zip("AB", sides, strict=True) for text in one.notes),
         ),
         checks=(*wrong, *_checks(points)),
@@ -172,7 +161,6 @@ def compare(
             "b": b,
             "confidence": CONFIDENCE,
             "interval": "Welch on logarithms of two samples; the replicate is the run",
-            "min_effect": min_effect,
             "allow_mixed": list(allow_mixed),
         },
         partial=bool(states - {OK, "EXCLUDED"}) or not states or unreadable,
@@ -216,34 +204,12 @@ def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
 
 
 def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
-    """Return the runs of an argument: an input of `report`, its JSON, `STUDY:launcher=srun`.
+    """Return the runs of an argument: an input of `report`, or its JSON.
 
     Raises:
-        HpcTrainError: it does not exist, or no run was selected.
+        HpcTrainError: it does not exist.
     """
-    name, pairs = selection(word)
-    whole = _stored(Path(name)) or _read_side(name, search, allow_mixed)
-    if not pairs:
-        return whole
-    runs = selected(whole.runs, pairs, word)
-    ids = set(runs["run_id"])
-    own = tuple(run for run in whole.own if run.folder.run_id in ids)
-    keys = {_key(row) for row in plain_rows(whole.runs) if row["run_id"] in ids}
-    points = [row for row in whole.points if _key(row) in keys]
-    return whole._replace(runs=runs, own=own, points=points)
-
-
-def _key(row: Row) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("series", "nodes", "gpus_per_node", "tasks_per_node"))
-
-
-def selection(word: str) -> tuple[str, dict[str, str]]:
-    """Split `STUDY:launcher=srun,nodes=2` at its last colon, unless there is such a file."""
-    match = _SELECTION.fullmatch(word)
-    if match is None or Path(word).exists():
-        return word, {}
-    pairs = re.split(rf",(?={_NAMED})", match["pairs"])
-    return match["word"], dict(pair.split("=", 1) for pair in pairs)
+    return _stored(Path(word)) or _read_side(word, search, allow_mixed)
 
 
 def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
@@ -422,16 +388,12 @@ def _checks(points: Sequence[Row]) -> Iterator[str]:
         yield f"no point has a verdict: {reasons}"
 
 
-def _methods(
-    points: Sequence[Row], min_effect: float | None, allow_mixed: Sequence[str]
-) -> Iterator[str]:
+def _methods(points: Sequence[Row], allow_mixed: Sequence[str]) -> Iterator[str]:
     if any(row["ratio"] is not None for row in points):
         yield METHOD
     several = sum(row["ratio_low"] is not None for row in points)
     if several > 1:
         levels = levels_word(points)
         yield STEPS.format(levels=levels, points=several, confidence=LEVEL)
-    if min_effect is not None:
-        yield f"Differences of up to {100 * min_effect:g} % count as no difference."
     if allow_mixed:
         yield f"Allowed to differ: {', '.join(allow_mixed)}."

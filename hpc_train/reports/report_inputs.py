@@ -157,7 +157,7 @@ def _own(
 ) -> ReportInputs:
     """Return the inputs of a study of hpctrain, or of the runs of a job."""
 
-    found = study_runs(paths, homes, wanted(search.form, search.prefix, search.patterns))
+    found = study_runs(paths, homes, wanted(search.form, search.patterns))
     study, own, records = found.study, found.runs, gathered(found.packs(stats))
     records, assumed = _with_durations(study, own, records)
     network_of, peaks_of = functools.cache(site_network), functools.cache(_gpu_peaks)
@@ -393,7 +393,7 @@ def _of_logs(paths: Sequence[Path], search: Search, stats: ParseStats) -> Report
 
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
-    options = wanted(search.form, search.prefix, search.patterns)
+    options = wanted(search.form, search.patterns)
     records = gathered(packs_in(logs, options, stats))
     ends = log_ends(runs, stats.failed)
     transports = {run: end.transport for run, end in ends.items() if end.transport}

@@ -237,7 +237,6 @@ def _unknown(runs: pd.DataFrame, points: Sequence[Row]) -> Iterator[str]:
         elif name == "accuracy":
             lacking.append(name)
     lacking += ["order of runs"] * bool(runs["started"].isna().all())
-    lacking += ["node names"] * (not runs["node_list"].map(bool).any())
     if lacking:
         yield f"{NOT_KNOWN}{', '.join(lacking)}."
 
@@ -303,7 +302,7 @@ def _warmup(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> 
     return f"the warm-up of each run, {rule}{more}, is excluded"
 
 
-# Series with a line of their own; of more, the fastest one and the range of the others.
+# Series with a line of their own; of more, the fastest one.
 MOST = 4
 MOST_NAMED = 6
 # Limit of the efficiency of a study without gates.
@@ -362,7 +361,7 @@ class _Points:
 
 
 def answer_lines(points: Sequence[Row], fastest: Sequence[Row], gates: Gates) -> Iterator[str]:
-    """Yield the answer: a line for each series, or for the fastest and the range of the others.
+    """Yield the answer: a line for each series, or for the fastest of many.
 
     The line of the fastest series at the largest size has its result, and the speedup from its
     baseline; those of the series that did the same work how much slower they are.
@@ -433,7 +432,7 @@ def _group(found: _Points, group: Sequence[str], *, short: bool) -> Iterator[str
     yield f"{found.label(leader)}{_result(found, top, leader)}."
     others = [name for name in group if name != leader]
     if short and len(others) > 1:
-        yield from _range(found, top, others)
+        yield f"{len(others)} other series: see the table."
     else:
         for name in others:
             yield f"{found.label(name)}{_beside(found, top, name)}."
@@ -518,24 +517,6 @@ def _slower(pair: Row) -> str:
 
 def _percent(ratio: float | None) -> str:
     return significant(100 * (1 - 1 / ratio), 2) if ratio else "--"
-
-
-def _range(found: _Points, top: Row, others: Sequence[str]) -> Iterator[str]:
-    """Yield how much slower the second and the slowest of many series are at the largest size."""
-    leader = str(top["series"])
-    pairs = [(name, found.pair(leader, name, _size(top))) for name in others]
-    known = [(name, pair) for name, pair in pairs if pair and pair["ratio"]]
-    if known:
-        first, last = (
-            f"{found.label(name).removesuffix(': ')} {_slower(pair)}"
-            for name, pair in (
-                min(known, key=lambda one: one[1]["ratio"] or 0),
-                max(known, key=lambda one: one[1]["ratio"] or 0),
-            )
-        )
-        yield f"{len(known)} others at {found.named(top)}: {first}, to {last}."
-    if lacking := len(others) - len(known):
-        yield f"{counted(lacking, 'other')} without a result at {found.named(top)}."
 
 
 def speed(row: Row) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from math import nan
 from operator import attrgetter
@@ -46,7 +46,7 @@ from hpc_train.reports.report import (
 )
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.scaling.measurements import Target
-from hpc_train.scaling.scaling_fits import LAW_NAMES, LEAST_SIZES, REACH, CurvePoint, Fit, Parameter
+from hpc_train.scaling.scaling_fits import LAW_NAMES, LEAST_SIZES, Fit, Parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -314,19 +314,12 @@ FORMULAS = (
     "F test of lack of fit, -- without repetitions. A law with p below 0.05 (without repetitions: "
     "with a residual above 10 %) is not shown; of two that fit, only that with the lower AICc is."
 )
-BEYOND_REACH = (
-    "Forecasts end at {reach:g} times the largest measured size instead of {forecast:g}: beyond, "
-    "they are not reliable; measure a larger size."
-)
 TARGET = (
     "Time to {target}: until the first evaluation that reaches it; validation values are "
     "preferred. Evaluations without a step number are assumed to be evenly spaced. A run that "
-    "did not reach the target has no time, which is not extrapolated. Without start-up, time = "
-    "samples/throughput; with start-up, it includes what the warm-up (initialisation, compilation, "
-    "first steps) took beyond its usual steps, and is -- where that was not recorded. Both include "
-    "evaluations if the throughput does. A run without a throughput has its share of the time to "
-    "train, with start-up. Of several runs it is the mean. "
-    "Statistical efficiency = samples to target at the baseline / at the point."
+    "did not reach the target has no time, which is not extrapolated. time = samples/throughput, "
+    "without start-up, with evaluations if the throughput has them; a run without a throughput has "
+    "its share of the time to train. Of several runs it is the mean."
 )
 
 
@@ -377,8 +370,8 @@ def _strategy(row: Row) -> str:
     return " ".join(filter(None, (row["strategy"], row["mesh"], row["schedule"])))
 
 
-def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None) -> Report:
-    """Return the report with the law of each series, and with forecasts if requested.
+def with_laws(report: Report, laws: Sequence[Fit]) -> Report:
+    """Return the report with the law of each series.
 
     A note gives the laws that are not shown, with reasons. JSON has every law.
     """
@@ -412,12 +405,8 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
             lambda law: _peak(law, bases.get(law.series, 1.0)),
         ),
     ]
-    tables = [table_of("Laws", "laws", columns[alone:], fitted, tuple(map(_law_record, laws)))]
+    table = table_of("Laws", "laws", columns[alone:], fitted, tuple(map(_law_record, laws)))
     notes = []
-    if forecast is not None:
-        tables.append(_forecast(laws, bases, unit.plural))
-        if forecast > REACH:
-            notes.append(BEYOND_REACH.format(forecast=forecast, reach=REACH))
     refusals = _refusals(laws)
     # Too few sizes are no result of a test.
     if fitted or any(
@@ -431,41 +420,7 @@ def with_laws(report: Report, laws: Sequence[Fit], forecast: float | None = None
         ]
         hidden = [f"Laws that are not shown: {refusals}."] if refusals else []
         notes += [FORMULAS, *remarks, *hidden]
-    elif forecast is not None:
-        notes.append(f"no law is fitted: {refusals}.")
-    return report.extended(tables, notes)
-
-
-def _forecast(laws: Sequence[Fit], bases: Mapping[str, float], sizes: str) -> ReportTable:
-    """Return the points beyond the measurements; `bases` are the sizes of the series at q = 1."""
-    found = []
-    for law in laws:
-        # At the next doubling of the largest measured size, and the last one.
-        curve = {point.q: point for point in law.curve if not point.measured}
-        ends = dict.fromkeys((law.largest_q * 2.0, max(curve, default=0.0)))
-        found += [(law, curve[q]) for q in ends if q in curve]
-    records = [
-        {
-            "series": law.series,
-            "law": law.law,
-            "q": point.q,
-            "speedup": _limits(point, point.speedup),
-            "measured": point.measured,
-        }
-        for law, point in found
-    ]
-    alone = {law.series for law, _ in found} <= {ALONE}
-    columns: list[Shown] = [
-        (Column("series", "series", "left"), lambda one: one[0].series),
-        (Column("law", "law", "left"), lambda one: LAW_NAMES[one[0].law]),
-        (Column("q", sizes), lambda one: whole(one[1].q * bases.get(one[0].series, 1.0))),
-        (
-            Column("speedup", "speedup [band]"),
-            lambda one: _with_limits(one[1].speedup, one[1].low, one[1].high),
-        ),
-        (Column("where", "where", "left"), lambda one: "beyond the measurements"),
-    ]
-    return table_of("Forecast", "forecast", columns[alone:], found, records)
+    return report.extended([table], notes)
 
 
 def _refusals(laws: Sequence[Fit]) -> str:
@@ -487,13 +442,13 @@ def _law_record(law: Fit) -> dict[str, Any]:
     """Return the row for JSON; the curve is in the data of the figure."""
     plain = msgspec.to_builtins(law)
     del plain["curve"]
-    parameters = {one.name: _limits(one, one.value) for one in law.parameters}
-    peak = _limits(law.peak, law.peak.value) if law.peak else None
+    parameters = {one.name: _limits(one) for one in law.parameters}
+    peak = _limits(law.peak) if law.peak else None
     return {**plain, "parameters": parameters, "peak": peak}
 
 
-def _limits(one: Parameter | CurvePoint, value: float) -> dict[str, float | None]:
-    return {"value": value, "low": one.low, "high": one.high}
+def _limits(one: Parameter) -> dict[str, float | None]:
+    return {"value": one.value, "low": one.low, "high": one.high}
 
 
 def _with_limits(value: float, low: float | None, high: float | None) -> str:
@@ -533,27 +488,15 @@ def with_target(report: Report, rows: Sequence[dict[str, Any]], target: Target) 
         column_of("global_batch", "batch", whole, drop=3),
         (Column("n_reached", "reached\n/n"), lambda row: f"{row['n_reached']}/{row['n_ok']}"),
         value("samples_to_target", "samples to\ntarget", drop=4),
-        value("time_to_target_s", "time to\ntarget [s]\nwith\nstart-up"),
-        value("time_to_target_without_startup_s", "time to\ntarget [s]\nwithout\nstart-up", drop=2),
-        column_of("startup_s", "start-up\n[s]", significant, drop=1),
-        column_of("statistical_efficiency", "statistical\nefficiency [%] [95 %]", _ratio),
+        value("time_to_target_s", "time to\ntarget [s]"),
     ]
     alone = {row["series"] for row in rows} <= {ALONE}
     table = table_of(f"Time to {target}", "target", columns[alone:], rows)
     notes = [TARGET.format(target=target)]
-    every = [run for row in rows for run in row["runs"]]
-    unknown = [run["run_id"] for run in every if run["state"] == "not measured"]
-    if unknown:
+    if any(row["state"] == "not measured" and row["n_ok"] for row in rows):
         notes.append(
-            f"not measured: {first_of(unknown, most=1)} did not print {target.metric} and the "
-            "global batch; print an event with step and global_batch_size (hpctrain help events)."
+            f"not measured: a run did not print {target.metric} and the global batch; print an "
+            "event with step and global_batch_size (hpctrain help events)."
         )
     conditions = {**report.conditions, "target": str(target)}
     return msgspec.structs.replace(report.extended([table], notes), conditions=conditions)
-
-
-def _ratio(found: Mapping[str, float | None] | None) -> str:
-    if found is None:
-        return ABSENT
-    value, low, high = (fixed(found[end], 0, 100) for end in ("value", "low", "high"))
-    return value if ABSENT in (low, high) else f"{value} [{low}, {high}]"

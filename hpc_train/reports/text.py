@@ -31,7 +31,7 @@ _RULE = "─"
 
 
 # Tables of the first screen: the points, and what an option asked for.
-_FIRST = ("rows", "target", "forecast")
+_FIRST = ("rows", "target")
 # Rows and caveats of the first screen.
 MOST_ROWS, MOST_CAVEATS, MOST_CHECKS, MOST_VALUES = 44, 4, 3, 3
 MORE = "more: --notes, or the page: -o report.html"

@@ -27,7 +27,6 @@ from hpc_train.jobs.strategies import (
 )
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.runs.run import JobState
-from hpc_train.scaling.caveats import ApartPoints, apart
 from hpc_train.scaling.points import (
     CONFIDENCE,
     KEY,
@@ -128,18 +127,6 @@ def matched(a: pd.DataFrame, b: pd.DataFrame) -> Sides:
     return Sides(runs, rows[key], [series[name] for name in rows["series"]])
 
 
-def apart_sides(a: pd.DataFrame, b: pd.DataFrame) -> tuple[ApartPoints, ...]:
-    """Return the points of a comparison whose two sides have no common node, as its rows."""
-    sides = matched(a, b)
-    if "node_list" not in sides.runs:
-        return ()
-    pairs = [(2 * row, 2 * row + 1) for row in range(len(sides.rows))]
-    return tuple(
-        one._replace(point=one.point // 2, other=one.other // 2)
-        for one in apart(sides.runs, sides.runs["point"].to_numpy(), pairs)
-    )
-
-
 def _basis(runs: pd.DataFrame) -> str:
     """Return what each ok run of a series has, else some of both sides, else one of either."""
     ok = runs[runs["state"] == OK]
@@ -159,7 +146,6 @@ def comparison_frame(
     b: pd.DataFrame,
     *,
     confidence: float = CONFIDENCE,
-    min_effect: float | None = None,
     allow_mixed: tuple[str, ...] = (),
 ) -> pd.DataFrame:
     """Return one row per point that either side has, from rows of `run_frame`.
@@ -168,13 +154,11 @@ def comparison_frame(
     the name of their series; where each side has one series only, by size alone.
     ratio = X_b/X_a of throughput, else T_a/T_b of a time, so that more than 1 always means that B
     is faster; the interval is Welch's on logarithms of the two samples (Hoefler and Belli, SC15:
-    a direct comparison, never two intervals side by side), or Student's of the differences where
-    both sides ran in the same blocks of one study. Its `level`
-    is that of the verdict, which depends on it: Holm's, for all points with an interval
-    (`step_down`). With `min_effect` an interval within 1 +- min_effect is no difference. Times that
-    were cut to whole seconds are each up to 1 s longer: the interval allows for that. A field of
-    MUST_MATCH that differs at a point and is not in `allow_mixed` leaves it without a
-    ratio; `why` names the field and both values.
+    a direct comparison, never two intervals side by side). Its `level` is that of the verdict,
+    which depends on it: Holm's, for all points with an interval (`step_down`). Times that were cut
+    to whole seconds are each up to 1 s longer: the interval allows for that. A field of MUST_MATCH
+    that differs at a point and is not in `allow_mixed` leaves it without a ratio; `why` names the
+    field and both values.
     """
     sides = matched(a, b)
     runs, count = sides.runs, len(sides.rows)
@@ -189,16 +173,13 @@ def comparison_frame(
     is_cut = over("max", cut.to_numpy(dtype=np.float64), row, count) > 0
     longest_a, longest_b = (np.where(is_cut, 1 + 1 / table[name], 1.0) for name in SIDES)
     first = np.arange(0, 2 * count, 2)
-    other = np.full(2 * count, -1)
-    other[first + 1] = first
-    within = differences(logs, point, block_codes(runs), other).of(first + 1)
     speeds, accuracies = (
         moments(own, point, 2 * count) for own in (logs, sides.ok_only("accuracy"))
     )
     (one, two), (old, new) = ((own.of(first), own.of(first + 1)) for own in (speeds, accuracies))
 
     def limits(level: Floats) -> IntervalArrays:
-        value, low, high = within.instead_of(welch(two, one, level), level)
+        value, low, high = welch(two, one, level)
         return IntervalArrays(value, low / longest_b, high * longest_a)
 
     several = int((np.minimum(one.number, two.number) > 1).sum())
@@ -209,7 +190,7 @@ def comparison_frame(
         ratio=found.value, ratio_low=found.low, ratio_high=found.high, level=levels,
         accuracy_change_pp=100 * (new.mean - old.mean), accuracy_limit_pp=100 * noise,
     )  # fmt: skip
-    decided = [_decided(own, min_effect) for own in table.to_dict("records")]
+    decided = [_decided(own) for own in table.to_dict("records")]
     table["verdict"], table["why"] = zip(*decided, strict=True)
     return table[list(COLUMNS)]
 
@@ -268,7 +249,7 @@ def _values(ok: pd.DataFrame, field: str) -> list[str]:
     return sorted({own[field] for own in conditions if isinstance(own, dict) and own.get(field)})
 
 
-def _decided(row: Mapping[Any, Any], effect: float | None) -> tuple[str, str]:
+def _decided(row: Mapping[Any, Any]) -> tuple[str, str]:
     """Return the verdict on a row, and if there is none why."""
     if row["why"]:
         return "not compared", row["why"]
@@ -278,8 +259,6 @@ def _decided(row: Mapping[Any, Any], effect: float | None) -> tuple[str, str]:
         if not alone:
             return NO_SPREAD, "all values of each side are equal"
         return ONE_RUN, f"n=1 in {' and '.join(alone)}"
-    if effect is not None and 1 - effect <= low and high <= 1 + effect:
-        return f"no difference larger than {100 * effect:g} %", ""
     if low > 1 + ROUNDING:
         return BETTER, ""
     return WORSE if high < 1 - ROUNDING else "no difference seen at this n", ""

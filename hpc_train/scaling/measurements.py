@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -197,18 +197,6 @@ def step_totals(rows: pd.DataFrame, ranks: Floats) -> pd.DataFrame:
     return found[(found["scope"] == GLOBAL) | complete]
 
 
-class Steps(NamedTuple):
-    """The steps of the warm-up, and what is measured.
-
-    `measured`: `seen`, `warmup_steps`, `steps` (0 without), `step_time_s`, `step_time_mean_s`
-    (total time over number), `samples_per_second` of the median step, `samples_per_step` and
-    QUANTILES.
-    """
-
-    left_out: pd.DataFrame
-    measured: dict[str, Floats]
-
-
 class Measurements:
     """The usable measurements of the `size` runs of a study, reduced to a value for each run."""
 
@@ -278,13 +266,16 @@ class Measurements:
         steps = after_steps(by_step(rows, "mean"), self.warmup)
         return first_known(stated, self.per_run(steps, how))
 
-    def steps(self, ranks: Floats, batch: Floats) -> Steps:
+    def steps(self, ranks: Floats, batch: Floats) -> dict[str, Floats]:
         """Reduce the steps of each run to their median step time [s] and its throughput [1/s].
 
         A step takes as long as its slowest rank. Throughput is the median of the samples of a step
         over the median step time: both speak of the same steps, and neither of evaluations between
         them. Without samples of all ranks `batch` is taken for each step. A value that is the mean
         of several steps counts as so many in totals, and once in medians and quantiles.
+
+        The keys are `seen`, `warmup_steps`, `steps` (0 without), `step_time_s`, `step_time_mean_s`
+        (total time over number), `samples_per_second`, `samples_per_step` and QUANTILES.
         """
         per_run = self.per_run
         times = by_step(self.named("step_time"), "max")
@@ -307,7 +298,7 @@ class Measurements:
         work = per_run(kept, "median", "work")
         found["samples_per_second"] = work / positive(found["step_time_s"])
         found["samples_per_step"] = per_run(samples, "median")
-        return Steps(left_out, found)
+        return found
 
 
 def _with_work(steps: pd.DataFrame, samples: pd.DataFrame, batch: Floats) -> pd.DataFrame:

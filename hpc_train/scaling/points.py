@@ -34,14 +34,6 @@ _EQUAL = 1e-12
 ROUNDING = 1e-9
 
 
-class Interval(NamedTuple):
-    """A value and its confidence limits; the limits are None without an interval."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-
 class IntervalArrays(NamedTuple):
     """Many values with their limits; NaN if there is none."""
 
@@ -61,20 +53,6 @@ def students_t(freedom: Any, confidence: float | Floats) -> Any:
     from scipy.special import stdtrit
 
     return stdtrit(known, (1 + np.asarray(confidence)) / 2)
-
-
-def ratio_interval(
-    a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE
-) -> Interval:
-    """Return a/b of two independent samples, with Welch's interval on their logarithms.
-
-    For 3 to 10 jobs its coverage is correct. With one value on either side, or only equal values on
-    both, there is no interval. The upper limit is None when it is beyond all sizes
-    (`LEAST`, `MOST`); the ratio is NaN then.
-    """
-    first, second = (Moments.along_axis(np.log(sample)) for sample in (a, b))
-    value, low, high = (float(one) for one in welch(first, second, confidence))
-    return Interval(value, *(None if np.isnan(limit) else limit for limit in (low, high)))
 
 
 def welch(a: Moments, b: Moments, confidence: float | Floats) -> IntervalArrays:

@@ -214,13 +214,6 @@ class Moments(NamedTuple):
     mean: Floats
     variance: Floats
 
-    @classmethod
-    def along_axis(cls, values: Floats) -> Moments:
-        """Return the elements of the values along the last axis."""
-        n = values.shape[-1]
-        variance = values.var(-1, ddof=1) if n > 1 else np.full(values.shape[:-1], NAN)
-        return cls(np.full(values.shape[:-1], float(n)), values.mean(-1), variance)
-
     def of(self, groups: Ints) -> Moments:
         """Return the values of some groups, in that order; NaN for -1."""
         absent = groups < 0

@@ -54,12 +54,12 @@ COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus", "cpus_per
 _WHOLE = (*COUNTS, "repetition", *(metric.key for metric in RUN_METRICS if metric.counts))
 _FLOATS = ("started", *(metric.key for metric in RUN_METRICS if not metric.counts))
 COLUMNS = (
-    "run_id", "series", "repetition", "started", "block", "node_list", "state", "problem", *COUNTS,
+    "run_id", "series", "repetition", "started", "block", "state", "problem", *COUNTS,
     *(metric.key for metric in RUN_METRICS), "whole_seconds", "transport", "conditions", "flags",
 )  # fmt: skip
 # What a study states of its runs.
 _STATED = (
-    "run_id", "repetition", "started", "block", "node_list", "transport", "restarts",
+    "run_id", "repetition", "started", "block", "transport", "restarts",
     "lost_to_restarts_s", "wall_s",
 )  # fmt: skip
 # Their records are no measurements of a step or a run.
@@ -102,9 +102,8 @@ def run_frame(study: ExpectedStudy, records: pd.DataFrame | Iterable[Record]) ->
     measured = Measurements(rows, len(study.runs), study.warmup)
     world = measured.per_run(measured.named("world_size"), "last")
     found: _Columns = dict(sizes_of(study.runs, world))
-    left_out = _add_steps(found, measured, study)
+    _add_steps(found, measured, study)
     _add_values(found, measured)
-    found["startup_s"] = _startup_s(left_out, found, measured)
     # A warm-up may begin with shorter sequences.
     long = own[(own["metric"] == _LENGTH) & (own["run"] >= 0) & (own["value"] > 0)]
     lengths = measured.per_run(long, "max")
@@ -170,12 +169,12 @@ def stated_batch(study: ExpectedStudy, recorded: Floats, ranks: Floats) -> Float
     return stated
 
 
-def _add_steps(found: _Columns, measured: Measurements, study: ExpectedStudy) -> pd.DataFrame:
-    """Add batch, step times and the rate in samples; return the steps that were left out."""
+def _add_steps(found: _Columns, measured: Measurements, study: ExpectedStudy) -> None:
+    """Add batch, step times and the rate in samples."""
     named, ranks = measured.named, found["ranks"]
     recorded = measured.per_run(named("global_batch_size"), "last")
     batch = first_known(recorded, stated_batch(study, recorded, ranks))
-    left_out, own = measured.steps(ranks, batch)
+    own = measured.steps(ranks, batch)
     names = ["seen", "warmup_steps", "steps", "step_time_mean_s", *QUANTILES]
     found |= {name: own[name] for name in names}
     found["global_batch"] = first_known(batch, own["samples_per_step"])
@@ -188,7 +187,6 @@ def _add_steps(found: _Columns, measured: Measurements, study: ExpectedStudy) ->
     rate = np.where((own["seen"] > 0) & (own["steps"] == 0), NAN, rate)
     by_batch = _share(found["global_batch"], found["step_time_s"])
     found["samples_per_second"] = positive(first_known(rate, by_batch))
-    return left_out
 
 
 def _add_values(found: _Columns, measured: Measurements) -> None:
@@ -314,23 +312,6 @@ def _typed(study: ExpectedStudy, found: _Columns) -> pd.DataFrame:
         | axes
         | {name: columns[name] for name in others}
     )
-
-
-def _startup_s(left_out: pd.DataFrame, found: _Columns, measured: Measurements) -> Floats:
-    """Return the time [s] that the steps left out took beyond their number of usual steps.
-
-    Sum of (t - T) over the steps of the warm-up, T the median of the measured steps; the first
-    step took `first_step_time_s` if that is longer, as it includes initialisation and compilation.
-    NaN without a step left out and without a time of the first step; never below 0.
-    """
-    usual = found["step_time_s"][left_out["run"]]
-    beyond = left_out.assign(value=(left_out["value"] - usual) * left_out["steps"])
-    beyond = beyond.dropna(subset="value")
-    spent, one = (measured.per_run(beyond, how) for how in ("sum", "first"))
-    init = found["first_step_time_s"] - found["step_time_s"]
-    longer = np.nan_to_num(np.maximum(init - np.nan_to_num(one), 0))
-    both = np.maximum(first_known(spent + longer, init), 0)
-    return np.where(usable(both), both, NAN)
 
 
 # Times are printed with two digits, and a mean differs from a median.
@@ -569,3 +550,41 @@ def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
         else series_label(run.axes)
         for run, is_alone in zip(runs, alone.tolist(), strict=True)
     ]
+
+
+def stored_runs(rows: Sequence[Mapping[str, Any]], name: str) -> pd.DataFrame:
+    """Return the run table from `runs` of a report in JSON.
+
+    Raises:
+        ReportError: a run lacks a key that this version needs.
+    """
+    needed = ("run_id", "series", "state")
+    for row in rows:
+        absent = [key for key in needed if key not in row]
+        if absent:
+            raise ReportError(f"{name}: runs: {row.get('run_id', '?')} has no {absent[0]!r}")
+    keys = dict.fromkeys([*COLUMNS, *(key for row in rows for key in row)])
+    frame = pd.DataFrame(list(rows), columns=pd.Index(list(keys)))
+    counts = dict.fromkeys(
+        ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "repetition"), "Int64"
+    )
+    floats = [metric.key for metric in RUN_METRICS if not metric.counts]
+    numbers = {key: pd.to_numeric(frame[key], errors="coerce").astype("float64") for key in floats}
+    return frame.assign(**numbers).astype(counts)
+
+
+def row_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return one row per mapping; a column holds every key, in the order of its first use.
+
+    Whole numbers remain whole numbers if some rows have none.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: _column([row.get(name) for row in rows]) for name in names}
+    return pd.DataFrame(columns, columns=pd.Index(names))
+
+
+def _column(values: Sequence[Any]) -> pd.Series:
+    kinds = {type(value) for value in values if value is not None}
+    # A column without any value is one of numbers, so that it can be plotted and compared.
+    dtype = {frozenset({int}): "Int64", frozenset(): "float64"}.get(frozenset(kinds))
+    return pd.Series(list(values), dtype=dtype)

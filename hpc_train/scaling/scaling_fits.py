@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from hpc_train.base.errors import ReportError
 from hpc_train.base.values import Value
 from hpc_train.scaling.points import CONFIDENCE, f_above, students_t
 from hpc_train.scaling.record_arrays import Floats, numbers
@@ -48,8 +47,7 @@ class Fit(Value, frozen=True, kw_only=True):
     the law holds, None without repetitions; `aicc` is the corrected information criterion of
     Akaike, of which the lowest is the best. A refused law has no parameters and no curve. `peak` is
     the q of the highest speedup, None if the law has none or the data do not bound it; `no_peak` is
-    the reason. `curve` extends to twice the largest measured q, or further if forced; `notes` then
-    contain a warning.
+    the reason. `curve` extends to REACH times the largest measured q.
     """
 
     series: str
@@ -68,6 +66,7 @@ class Fit(Value, frozen=True, kw_only=True):
 
 
 REACH = 2.0
+ONE_NODE = "measured on one node: the network between nodes is not included"
 CURVE_POINTS = 65
 # Published curves, continued one doubling by Amdahl: half miss by less than 1 %, the worst by 14 %.
 DOUBT_PER_DOUBLING = 0.05
@@ -82,23 +81,13 @@ SUPERLINEAR = "superlinear: the efficiency is above 100 % at some size"
 PEAK = ((1, -1, 0), (0, 0, 1))
 
 
-def fits(points: pd.DataFrame, forecast: float | None = None) -> tuple[Fit, ...]:
+def fits(points: pd.DataFrame) -> tuple[Fit, ...]:
     """Fit Amdahl's, Gustafson's and Gunther's laws to each series of a point table.
 
     Weak scaling has Gustafson's law, all other Amdahl's; Gunther's USL is fitted to both. A law is
     refused if there are too few sizes, if the series is superlinear, if it does not fit, or if the
     other one fits better.
-
-    Raises:
-        ReportError: a forecast below the largest measured size.
     """
-    if forecast is not None and not forecast >= 1:
-        raise ReportError(
-            f"a forecast of {forecast:g} times the largest measured size; allowed is 1 to "
-            f"{REACH:g}",
-            f"--forecast {REACH:g}",
-        )
-    reach = min(forecast or REACH, REACH)
     weak = set(points["series"][points["regime"] == "weak"])
     names = ("ideal", "speedup", "speedup_low", "speedup_high", "n_ok", "cv", "nodes")
     sizes = pd.DataFrame({name: numbers(points, name) for name in names})
@@ -120,7 +109,7 @@ def fits(points: pd.DataFrame, forecast: float | None = None) -> tuple[Fit, ...]
             elif _above(own).any():
                 each.append(msgspec.structs.replace(fit, refused=SUPERLINEAR))
             else:
-                each.append(_fitted(fit, own, reach))
+                each.append(_fitted(fit, own))
         found += selected(tuple(each))
     return tuple(found)
 
@@ -133,7 +122,7 @@ def _above(own: pd.DataFrame) -> pd.Series[bool]:
     return ((q > 1) & larger) | ((q < 1) & smaller)
 
 
-def _fitted(fit: Fit, own: pd.DataFrame, reach: float) -> Fit:
+def _fitted(fit: Fit, own: pd.DataFrame) -> Fit:
     q, speedup, runs, variation = (
         own[name].to_numpy() for name in ("ideal", "speedup", "n_ok", "cv")
     )
@@ -158,8 +147,8 @@ def _fitted(fit: Fit, own: pd.DataFrame, reach: float) -> Fit:
         parameters=_parameters(solved),
         peak=None if isinstance(peak, str) else peak,
         no_peak=peak if isinstance(peak, str) else "",
-        curve=_curve(solved, q, reach),
-        notes=_notes(bool((own["nodes"] == 1).all()), reach),
+        curve=_curve(solved, q),
+        notes=(ONE_NODE,) if (own["nodes"] == 1).all() else (),
     )
 
 
@@ -198,11 +187,9 @@ def _peak(solved: Solution) -> Parameter | str:
     return Parameter(name="q*", value=value, low=max(low, 1.0), high=high)
 
 
-def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
+def _curve(solved: Solution, q: Floats) -> tuple[CurvePoint, ...]:
     largest = float(q.max())
-    doublings = largest * 2.0 ** np.arange(1, int(np.log2(reach)) + 1)
-    smooth = np.geomspace(float(q.min()), reach * largest, CURVE_POINTS)
-    at = np.unique([*q, *smooth, *doublings])
+    at = np.unique([*q, *np.geomspace(float(q.min()), REACH * largest, CURVE_POINTS)])
     # USL has no value at some sizes below the baseline's, where contention is more than all work.
     at = at[basis(solved.law, at) @ solved.c > 0]
     columns = basis(solved.law, at)
@@ -223,12 +210,6 @@ def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
         )
         for size, value, least, most in zip(at, middle, low, high, strict=True)
     )
-
-
-def _notes(on_one_node: bool, reach: float) -> tuple[str, ...]:
-    if reach > 1 and on_one_node:
-        return ("measured on one node: the network between nodes is not included",)
-    return ()
 
 
 # No machine is larger; products of six such numbers are still numbers.

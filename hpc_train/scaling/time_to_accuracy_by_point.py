@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,15 +11,13 @@ import pandas as pd
 
 from hpc_train.logs.record import Record
 from hpc_train.scaling.measurements import GLOBAL, Target, by_step, measurements, numbered
-from hpc_train.scaling.points import KEY, ratio_interval
+from hpc_train.scaling.points import KEY
 from hpc_train.scaling.record_arrays import record_arrays, usable
 from hpc_train.scaling.runs import OK
 
 # Values of a validation take precedence over those of the training.
 VARIANTS = ("validation", "eval", "")
 REACHED, NOT_REACHED, UNKNOWN = "reached", "not reached", "not measured"
-TargetRow = dict[str, Any]
-_TIMES = ("time_to_target_s", "time_to_target_without_startup_s")
 
 
 class Evaluations(NamedTuple):
@@ -30,31 +28,53 @@ class Evaluations(NamedTuple):
     quality: list[float]
 
 
+class Reached(NamedTuple):
+    """Whether a run reached the target, after how many samples and seconds."""
+
+    state: str
+    samples: float | None = None
+    seconds: float | None = None
+
+
 def target_rows(
     records: pd.DataFrame | Iterable[Record], runs: pd.DataFrame, points: pd.DataFrame, to: Target
-) -> list[TargetRow]:
-    """Return one row per point: the number of runs that reached the target, samples and time.
+) -> list[dict[str, Any]]:
+    """Return one row per point: the number of runs that reached the target, samples and time [s].
 
-    `samples_to_target` is the mean over the runs, and None unless each of them reached it;
-    so are the times. Nothing is extrapolated.
-    `runs` are the ok runs of the point, each with its `state`.
+    Both are means over the runs, and None unless each of them reached it; nothing is extrapolated.
     """
     seen = _evaluations(numbered(record_arrays(records), runs["run_id"].tolist()), to)
-    grouped: dict[tuple[Any, ...], list[TargetRow]] = defaultdict(list)
-    for place, (run, row) in zip(_keys(runs), enumerate(runs.to_dict("records")), strict=True):
+    of_point: dict[tuple[Any, ...], list[Reached]] = defaultdict(list)
+    for key, (run, row) in zip(_keys(runs), enumerate(runs.to_dict("records")), strict=True):
         if row["state"] == OK:
-            grouped[place].append(_run(row, seen.get(run), to))
-    found = [
-        _point(row, grouped[place])
-        for place, row in zip(_keys(points), points.to_dict("records"), strict=True)
-    ]
-    return _compared(found)
+            of_point[key].append(_run(row, seen.get(run), to))
+    rows = []
+    for key, batch in zip(_keys(points), points["global_batch"], strict=True):
+        own = of_point[key]
+        states = [run.state for run in own]
+        rows.append(
+            {
+                **dict(zip(KEY, key, strict=True)),
+                "global_batch": float(batch) if batch > 0 else None,
+                "n_ok": len(own),
+                "n_reached": states.count(REACHED),
+                "state": UNKNOWN if not own or UNKNOWN in states else min(states),
+                "samples_to_target": _mean([run.samples for run in own]),
+                "time_to_target_s": _mean([run.seconds for run in own]),
+            }
+        )
+    return rows
 
 
 def _keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     plain = frame[KEY].astype(object)
     rows = plain.where(plain.notna(), None)
     return [tuple(row) for row in rows.itertuples(index=False)]
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known and len(known) == len(values) else None
 
 
 def _evaluations(records: pd.DataFrame, to: Target) -> dict[int, Evaluations]:
@@ -91,102 +111,18 @@ def _of_run(rows: pd.DataFrame, epochs: set[float]) -> Evaluations:
     return Evaluations("share", shares, values)
 
 
-def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> TargetRow:
-    samples = _samples(row, seen)
-    plain: TargetRow = {"run_id": row["run_id"], "state": UNKNOWN, "best": None}
-    plain |= dict.fromkeys(("samples_to_target", "steps_to_target", *_TIMES))
-    if seen is None or not samples:
-        return plain
-    best = max(seen.quality) if to.higher else min(seen.quality)
-    # A run ends with the first evaluation at the target (MLPerf Training rules).
-    reached = [
-        number
-        for number, value in zip(samples, seen.quality, strict=True)
-        if (value >= to.value if to.higher else value <= to.value)
-    ]
-    count = min(reached, default=None)
-    if count is None:
-        return plain | {"state": NOT_REACHED, "best": best}
-    batch = row["global_batch"]
-    rate = row["samples_per_second"]
-    return plain | {
-        "state": REACHED,
-        "best": best,
-        "samples_to_target": count,
-        "steps_to_target": count / batch if batch > 0 else None,
-        "time_to_target_s": _time(row, count),
-        "time_to_target_without_startup_s": count / rate if rate > 0 else None,
-    }
-
-
-def _samples(row: Mapping[Any, Any], seen: Evaluations | None) -> list[float]:
-    """Return the samples before each evaluation; none if the run does not print them."""
+def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> Reached:
+    """Return when a run ended by the rules of MLPerf: at the first evaluation at the target."""
     each = row["global_batch"] if seen and seen.unit == "step" else row["samples_seen"]
-    if seen is None or not each > 0:
-        return []
-    samples = [at * each for at in seen.at]
-    return samples if min(seen.at) > 0 and usable(samples).all() else []
-
-
-def _time(row: Mapping[Any, Any], count: float) -> float | None:
-    """Return samples/X and the start-up; None if the start-up was not recorded.
-
-    A run without a rate has its share of the time to train, which includes the start-up.
-    """
+    if seen is None or not each > 0 or not min(seen.at) > 0:
+        return Reached(UNKNOWN)
+    good = np.array(seen.quality) >= to.value if to.higher else np.array(seen.quality) <= to.value
+    if not good.any():
+        return Reached(NOT_REACHED)
+    samples = float(np.array(seen.at)[good].min() * each)
     if (rate := row["samples_per_second"]) > 0:
-        later = row["startup_s"]
-        return float(count / rate + later) if later >= 0 else None
-    whole = row["time_to_train_s"] * count / row["samples_seen"]
-    return float(whole) if whole > 0 and usable(whole) else None
-
-
-def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
-    states = [run["state"] for run in own]
-    reached = states.count(REACHED)
-    state = REACHED if own and reached == len(own) else NOT_REACHED
-    if not own or UNKNOWN in states:
-        state = UNKNOWN
-    batch = row["global_batch"]
-
-    def mean(name: str) -> float | None:
-        values = [run[name] for run in own]
-        return None if state != REACHED or None in values else float(np.mean(values))
-
-    return {
-        **{name: _plain(row[name]) for name in KEY},
-        "gpus": _plain(row["gpus"]),
-        "global_batch": float(batch) if batch > 0 else None,
-        "is_baseline": bool(row["is_baseline"]),
-        "n_ok": len(own),
-        "n_reached": reached,
-        "state": state,
-        **{name: mean(name) for name in ("samples_to_target", *_TIMES)},
-        "startup_s": _plain(row["startup_s"]),
-        "statistical_efficiency": None,
-        "runs": list(own),
-    }
-
-
-def _plain(value: Any) -> Any:
-    if pd.isna(value):
-        return None
-    return value.item() if hasattr(value, "item") else value
-
-
-def _compared(rows: list[TargetRow]) -> list[TargetRow]:
-    firsts = [row for row in rows if row["is_baseline"]]
-    for row in rows:
-        # The baseline of the series, else that of another.
-        own = [other for other in firsts if other["series"] == row["series"]]
-        base = next(iter([*own, *firsts]), None)
-        if base is None or row["state"] != REACHED or base["state"] != REACHED:
-            continue
-        first, later = ([run["samples_to_target"] for run in one["runs"]] for one in (base, row))
-        # (Qiao et al., Pollux, OSDI 2021, for the name.)
-        known = base["samples_to_target"] / row["samples_to_target"]
-        low = high = None
-        # Runs with one seed agree exactly: they are not repetitions for an interval.
-        if row is not base and len({*first}) > 1 and len({*later}) > 1:
-            _, low, high = ratio_interval(first, later)
-        row["statistical_efficiency"] = {"value": known, "low": low, "high": high}
-    return rows
+        seconds = samples / rate
+    else:
+        seconds = row["time_to_train_s"] * samples / row["samples_seen"]
+    known = [float(x) if x > 0 and usable(x) else None for x in (samples, seconds)]
+    return Reached(REACHED, *known)

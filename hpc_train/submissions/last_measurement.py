@@ -93,7 +93,7 @@ class LastMeasurement:
                 self._total = int(stated[1]) if stated else None
             mark, log = self._marks.setdefault(name, Mark()), Log(self._folder.run_id, path, name)
             look, census = self._wanted, ParseStats()
-            for pack in read(log, parsers_of(look), look.prefix, census, mark):
+            for pack in read(log, parsers_of(look), census, mark):
                 for record in pack.records():
                     self._values[record.metric] = record.value
                     self._step = record.step if record.step is not None else self._step

@@ -15,7 +15,7 @@ import pytest
 
 import hpc_train
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.scaling.run_selection import row_frame
+from hpc_train.scaling.runs import row_frame
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = [ROOT / "examples" / "logs" / f"gpt-{ranks}.log" for ranks in (8, 16)]
@@ -90,15 +90,12 @@ def test_a_point_without_a_number_has_a_missing_value() -> None:
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "another type": (lambda: report(3), "^paths: Expected `str`"),
     "target": (lambda: report("runs.csv", target="acc"), "accuracy"),
-    "forecast": (lambda: report("runs.csv", forecast=-1), "^forecast: Expected"),
     "exclude type": (lambda: report("runs.csv", exclude=["x"]), "^exclude: Expected `dict"),
     "no reason": (lambda: report("runs.csv", exclude={"x": " "}), r"^exclude\['x'\]: the reason"),
     "allow_mixed type": (lambda: report("runs.csv", allow_mixed=3), "^allow_mixed: Expected"),
     "extension": (lambda: report("runs.csv").save("x.zzz"), r"^x\.zzz: "),
     "format": (lambda: report("runs.csv").save("x.md", format="zz"), "unknown format 'zz'"),
     "side type": (lambda: compare("runs.csv", 3), "^b: Expected `str`"),
-    "min_effect": (lambda: compare("runs.csv", "slow.csv", min_effect=5), "between 0 and 1"),
-    "min_effect type": (lambda: compare("runs.csv", "slow.csv", min_effect="2 %"), "^min_effect"),
 }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from hpc_train.scaling.points import welch
 from hpc_train.scaling.record_arrays import Floats, Ints, Moments
+from tests.scaling.arrays import along_axis
 
 STUDIES, SIZES, NOISE, LEVEL, SEED = 3000, 4, 0.02, 0.95, 20261125
 KINDS = (
@@ -66,8 +67,8 @@ def coverage(found: Floats) -> dict[str, float]:
     b, a = found[:, -1], found[:, 0]
     sure = Moments(np.full(STUDIES, np.inf), np.zeros(STUDIES), np.zeros(STUDIES))
     limits = {
-        "Welch": welch(Moments.along_axis(b), Moments.along_axis(a), LEVEL),
-        "pairs": welch(Moments.along_axis(b - a), sure, LEVEL),
+        "Welch": welch(along_axis(b), along_axis(a), LEVEL),
+        "pairs": welch(along_axis(b - a), sure, LEVEL),
     }
     return {name: _share(one.low, one.high) for name, one in limits.items()}
 

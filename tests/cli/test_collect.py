@@ -37,17 +37,6 @@ def test_no_known_format_names_what_came_near(hpctrain: Hpctrain) -> None:
     assert "\x1b" not in done.stderr
 
 
-@pytest.mark.parametrize("prefix", ["((", "(?P<who>x)"])
-def test_wrong_prefix(hpctrain: Hpctrain, prefix: str) -> None:
-    done = hpctrain("collect", "ranks", "--prefix", prefix)
-    assert done.returncode == 2
-    assert "--prefix: " in done.stderr and "Traceback" not in done.stderr
-
-
-def test_prefix_of_the_site(hpctrain: Hpctrain) -> None:
-    Path("site.log").write_text(f"<gpu3@nid7> {STEP}")
-    done = hpctrain("collect", "site.log", "--json", "--prefix", r"<gpu\d@(?P<host>\w+)> ")
-    assert {json.loads(line)["node"] for line in done.stdout.splitlines()} == {"nid7"}
 
 
 def test_nothing_is_written_beside_the_logs(hpctrain: Hpctrain) -> None:

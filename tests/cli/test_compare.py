@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -36,18 +35,6 @@ def test_a_slower_side_fails_the_check(hpctrain: Hpctrain, sides: tuple[str, str
     (row,) = json.loads(back.stdout)["rows"]
     assert row["verdict"] == "B better"
     assert row["ratio"]["low"] > 1.2
-
-
-def test_selections_of_one_study(hpctrain: Hpctrain) -> None:
-    made = hpctrain("compare", f"{STUDY}:launcher=torchrun", f"{STUDY}:launcher=spawn,nodes=1")
-    assert made.returncode == 0, made.stderr
-    assert "No difference seen at this n: 2 of 2 points." in made.stdout
-    assert re.search(r"^launcher +torchrun +spawn$", made.stdout, re.M)
-    assert max(map(len, made.stdout.splitlines())) <= 100
-    wrong = hpctrain("compare", f"{STUDY}:launcer=srun", str(STUDY))
-    assert wrong.returncode == 2
-    assert "did you mean 'launcher'?" in wrong.stderr
-    assert hpctrain("compare", str(STUDY), str(STUDY), "--min-effect", "2").returncode == 2
 
 
 def test_a_report_is_a_reference_and_junit_is_written_when_the_check_fails(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.base.regex import TimedPattern
 from hpc_train.logs.line import Line, Prefix, peel
 from tests.cases import cases
 
@@ -46,27 +45,6 @@ def test_label_of_srun_is_kept_under_torchrun() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "rank", "local", "host"),
-    [
-        ("<gpu3@nid001> text", None, 3, "nid001"),
-        ("7: <gpu3@nid001> text", None, 3, "nid001"),
-        ("<gpu3@nid001> [rank9]: text", 9, 3, "nid001"),
-        ("text", None, None, None),
-    ],
-)
-def test_prefix_of_a_site(text: str, rank: int | None, local: int | None, host: str | None) -> None:
-    line = Line(text.encode())
-    line.peel(TimedPattern(r"<gpu(?P<local>\d+)@(?P<host>\w+)> "))
-    assert (line.text, line.rank, line.prefix.local, line.node) == ("text", rank, local, host)
-
-
-def test_a_site_may_state_the_rank_and_may_be_wrong() -> None:
-    assert peel("r12|text", TimedPattern(r"r(?P<rank>\w+)\|")).rank == 12
-    assert peel("rxy|text", TimedPattern(r"r(?P<rank>\w+)\|")) == Prefix("text")
-    assert peel("text", TimedPattern(r"x*")) == Prefix("text")
-
-
-@pytest.mark.parametrize(
     ("raw", "node"),
     [
         (b"[n1:2]:text", "n1"),
@@ -79,12 +57,6 @@ def test_a_site_may_state_the_rank_and_may_be_wrong() -> None:
 )
 def test_node_of_a_line(raw: bytes, node: str | None) -> None:
     assert Line(raw).node == node
-
-
-def test_a_prefix_of_a_site_is_matched_with_the_next_512_characters() -> None:
-    site = TimedPattern(r"<(?P<host>[^>]*)> ")
-    assert peel(f"<{'n' * 500}> text", site).rest == "text"
-    assert peel(f"<{'n' * 520}> text", site) == Prefix(f"<{'n' * 520}> text")
 
 
 @pytest.mark.parametrize("rest", ["Epoch: [0]", "Jan 12 is no prefix", "Mon, 3", "é 5", "x", ""])

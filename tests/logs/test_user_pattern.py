@@ -70,14 +70,6 @@ def test_a_pattern_that_takes_too_long_is_left_out_and_named(tmp_path: Path) -> 
     assert said == f"the pattern {slow.regex!r} takes too long, and is not used from {log}:2 on"
 
 
-def test_a_prefix_that_takes_too_long_is_left_out_and_named(tmp_path: Path) -> None:
-    log, census = tmp_path / "a.log", ParseStats()
-    log.write_text(f"{'a' * 60}b iter 5: loss 2.5, time 100.0ms\n" * 3)
-    rows = list(collect("r", [log], wanted("auto", r"(?:a|aa)+!"), census=census))
-    assert len(rows) == 6
-    assert any("the prefix '(?:a|aa)+!' takes too long" in text for text in census.refusals())
-
-
 def test_each_pattern_reads_the_line_and_the_first_has_the_metric(tmp_path: Path) -> None:
     loss, other, speed = (
         LogPattern(regex=regex, scope="global")

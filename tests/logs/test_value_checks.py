@@ -92,7 +92,7 @@ def test_pattern_of_ones_own_is_checked(tmp_path: Path) -> None:
         regex=r"took (?P<step_time>[\d.]+) s, right (?P<accuracy>[\d.]+)", scope="global"
     )
     census = ParseStats()
-    found = collect("r", [tmp_path / "a.log"], wanted("pattern", "", [pattern]), census=census)
+    found = collect("r", [tmp_path / "a.log"], wanted("pattern", [pattern]), census=census)
     assert [(record.metric, record.value) for record in found] == [
         ("step_time", 2.0),
         ("accuracy", 0.935),

@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
     assert_type(report.table, pd.DataFrame)
     assert_type(report.figures[0].png, bytes)
     assert_type(report.save("report.html"), tuple[Path, ...])
-    compared = hpc_train.compare(study, "report.json", min_effect=0.02)
+    compared = hpc_train.compare(study, "report.json")
     assert_type(compared.checks, tuple[str, ...])
     diagnosis = hpc_train.diagnose([run, folder / "slurm-1.out"])
     if diagnosis.root is not None:

@@ -60,14 +60,12 @@ def test_one_run_each_is_no_test_of_a_difference() -> None:
     assert {row[-1] for row in found.tables[1].rows} == {"n=1"}
 
 
-def test_of_many_series_the_first_screen_has_the_range() -> None:
-    """J is 1 - 1/1.9 = 47 % slower than A, and B 1 - 1/1.1 = 9.1 %."""
+def test_of_many_series_the_first_screen_has_the_fastest() -> None:
     laws = {name: lambda n, i=i: 100.0 * n / (1 + 0.1 * i) for i, name in enumerate("ABCDEFGHIJ")}
     found = made(tables(laws, noise=(0.999, 1.0, 1.001)))
     first, others = found.answer
     assert first.startswith("A: 8 GPUs 800.0 samples/s")
-    assert others.startswith("9 others at 8 GPUs: B 9.1 % slower [")
-    assert ", to J 47 % slower [" in others
+    assert others == "9 other series: see the table."
     lines = text.first_screen(found).splitlines()
     assert len(lines) <= 60
     assert max(map(len, lines)) <= 100

@@ -33,7 +33,7 @@ def rendered(asked: ExpectedStudy, records: Sequence[Record], *, drawn: bool = T
     runs = run_frame(asked, records)
     points = speedup_frame(runs, asked)
     report = scaling_report(asked, runs, points)
-    report = with_laws(report, fits(points, 8.0), 8.0)
+    report = with_laws(report, fits(points))
     shown = [form.render(report) for form in FORMATS]
     json.loads(shown[-1], parse_constant=pytest.fail)
     assert "nan" not in shown[0].replace("(NaN", "")

@@ -28,9 +28,9 @@ def test_one_unit_everywhere(tmp_path: Path, unit: tuple[str, str]) -> None:
     head = f"{TABLES[unit]},global_batch_size,samples_per_second"
     path.write_text("\n".join([head, *rows]) + "\n")
     inputs = report_inputs((str(path),), Search(root=tmp_path))
-    made = build_report(inputs, ReportOptions(figures=True, images=(), forecast=2))
+    made = build_report(inputs, ReportOptions(figures=True, images=()))
     tables = {table.key: table for table in made.tables}
-    points, laws, forecast = (tables[name] for name in ("rows", "laws", "forecast"))
+    points, laws = tables["rows"], tables["laws"]
     assert re.match(rf"128 {name}s .* times 4 {name}s", made.summary[0])
     at = [column.key for column in points.columns].index(key)
     assert [row[at] for row in points.rows] == [f"{4 * n}" for n in sizes]
@@ -38,8 +38,6 @@ def test_one_unit_everywhere(tmp_path: Path, unit: tuple[str, str]) -> None:
     assert {row[2] for row in laws.rows} - {"--"} == {"128"}
     peak = next(row[-1] for row in laws.rows if row[0] == "USL")
     assert 4 * 20 < float(peak.split()[0]) < 4 * 45
-    assert {row[1] for row in forecast.rows} == {"256"}
-    assert forecast.columns[1].heading == f"{name}s"
     for figure in made.figures:
         assert figure.data is not None
         assert {4, 128} <= {row[key] for row in figure.data.records}, figure.name

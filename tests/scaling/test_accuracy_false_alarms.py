@@ -11,9 +11,9 @@ import pytest
 from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.measurements import FlagCode
 from hpc_train.scaling.points import noise_limit
-from hpc_train.scaling.record_arrays import Moments
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
+from tests.scaling.arrays import along_axis
 from tests.scaling.studies import expected, rate, study
 
 NOMINAL = 0.05
@@ -62,7 +62,7 @@ def test_a_change_of_many_standard_errors_is_flagged(column: str) -> None:
 
 
 def test_a_comparison_is_corrected_for_its_points() -> None:
-    pair = [Moments.along_axis(np.array(x)) for x in ACCURACIES]
+    pair = [along_axis(np.array(x)) for x in ACCURACIES]
     limit = 100 * float(noise_limit(pair[0], pair[1], 1 - 0.05 / 4))
     frame, _ = frame_of(5, 3)
     sides = [frame.assign(accuracy=np.tile(values, 5)) for values in ACCURACIES]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hpc_train.scaling.points import harmonic_means, means, ratio_interval
-from hpc_train.scaling.record_arrays import Moments
+from hpc_train.scaling.points import harmonic_means, means
+from tests.scaling.arrays import along_axis, ratio_interval
 
 samples = st.lists(st.floats(1, 100), min_size=2, max_size=8).filter(
     lambda values: max(values) > min(values) * (1 + 1e-9)
@@ -35,14 +35,14 @@ def test_equal_values_have_no_interval_whatever_their_rounding(
     value: float, first: int, second: int
 ) -> None:
     assert ratio_interval([value] * first, [3 * value] * second)[1:] == (None, None)
-    own = Moments.along_axis(np.full(first, value))
+    own = along_axis(np.full(first, value))
     for found in (means(own, 0.95), harmonic_means(own, 0.95)):
         assert np.isnan(found.low)
         assert np.isnan(found.high)
 
 
 def test_rates_are_averaged_over_equal_work() -> None:
-    times = Moments.along_axis(1 / np.array([1.0, 3.0]))
+    times = along_axis(1 / np.array([1.0, 3.0]))
     value, low, high = harmonic_means(times, 0.95)
     assert value == pytest.approx(1.5)
     # Mean time 2/3, its error 1/3, so that ln(mean) has the error 1/2; t = 12.7062 for n = 2.

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hpc_train.scaling.comparison import _comparisons, _pairs, fastest_frame
-from hpc_train.scaling.points import ratio_interval, welch
-from hpc_train.scaling.record_arrays import Moments
+from hpc_train.scaling.points import welch
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
+from tests.scaling.arrays import along_axis, ratio_interval
 from tests.scaling.strategies import NOISE, SLOW_AND_FAST, tables
 from tests.scaling.studies import expected, foreign, rate, record, study
 
@@ -44,7 +44,7 @@ def test_equal_series_are_called_different_in_5_of_100_studies() -> None:
     """Corrected for the ratios in the rows only, it would be 10 of 100."""
     studies, series, jobs = 4000, 8, 10
     rates = 0.02 * np.random.default_rng(5).standard_normal((studies * series, jobs))
-    own = Moments.along_axis(rates)
+    own = along_axis(rates)
     pairs = _pairs(np.arange(studies).repeat(series), own.mean)
     compared = _comparisons(pairs, own.number) / studies
     assert compared == 28

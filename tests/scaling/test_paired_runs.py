@@ -10,10 +10,10 @@ from scipy import stats
 
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import ExpectedRun
-from hpc_train.scaling.comparison import comparison_frame, fastest_frame
-from hpc_train.scaling.points import ratio_interval
+from hpc_train.scaling.comparison import fastest_frame
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
+from tests.scaling.arrays import ratio_interval
 from tests.scaling.studies import expected, rate, study
 
 # Three allocations, of which the second is slow: both sizes lose the same.
@@ -86,28 +86,3 @@ def test_series_of_one_study_are_compared_within_blocks() -> None:
     assert row["fastest"] == "srun"
     found = [row[f"ratio{end}"] for end in ("", "_low", "_high")]
     assert found == pytest.approx(student(np.log(TWO) - np.log(ONE)))
-
-
-def test_two_series_of_one_study_are_compared_within_blocks() -> None:
-    table = runs(gpus=1)
-    a, b = table[3:].reset_index(drop=True), table[2::-1].reset_index(drop=True)
-    (row,) = comparison_frame(a, b).to_dict("records")
-    found = [row[f"ratio{end}"] for end in ("", "_low", "_high")]
-    assert found == pytest.approx(student(np.log(TWO) - np.log(ONE)))
-
-
-def test_equal_differences_have_no_interval() -> None:
-    table = runs(gpus=1)
-    twice = {place: 2 * table["samples_per_second"].iloc[place + 3] for place in range(3)}
-    speeds = table["samples_per_second"].astype("float64")
-    table["samples_per_second"] = [twice.get(place, speed) for place, speed in enumerate(speeds)]
-    (row,) = comparison_frame(table[3:], table[:3]).to_dict("records")
-    assert row["ratio"] == pytest.approx(2)
-    assert np.isnan([row["ratio_low"], row["ratio_high"]]).all()
-
-
-def test_two_studies_are_independent() -> None:
-    table = runs(gpus=1)
-    a, b = table[3:], table[:3].assign(block=["8/1", "8/2", "8/3"])
-    (row,) = comparison_frame(a.reset_index(drop=True), b).to_dict("records")
-    assert row["ratio_low"] == pytest.approx(ratio_interval(TWO, ONE).low)

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from hpc_train.scaling.points import harmonic_means
-from hpc_train.scaling.record_arrays import Moments
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
+from tests.scaling.arrays import along_axis
 from tests.scaling.studies import expected, rate, record, study
 
 
@@ -47,7 +47,7 @@ def test_a_billion_tokens_per_second_keep_their_small_spread() -> None:
     frame = table([(1, x) for x in values])
     assert frame.at[0, "cv"] == pytest.approx(1e-9, rel=1e-6)
     limits = [frame.at[0, f"samples_per_second{end}"] for end in ("", "_low", "_high")]
-    times = Moments.along_axis(1 / np.array(values))
+    times = along_axis(1 / np.array(values))
     assert limits == pytest.approx(list(map(float, harmonic_means(times, 0.95))), rel=1e-15)
 
 

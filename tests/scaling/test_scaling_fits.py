@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from hpc_train.base.errors import ReportError
 from hpc_train.scaling.points import welch
 from hpc_train.scaling.record_arrays import moments
 from hpc_train.scaling.scaling_fits import Fit, Law, fits
@@ -28,8 +27,8 @@ def points(
     return frame
 
 
-def fitted(frame: pd.DataFrame, law: Law, **asked: object) -> Fit:
-    (found,) = (fit for fit in fits(frame, **asked) if fit.law == law)  # type: ignore[arg-type]
+def fitted(frame: pd.DataFrame, law: Law) -> Fit:
+    (found,) = (fit for fit in fits(frame) if fit.law == law)
     return found
 
 
@@ -124,16 +123,6 @@ def test_the_curve_ends_at_twice_the_largest_size() -> None:
     assert last.high is not None
     assert last.low / last.speedup == pytest.approx(1 / 1.05)
     assert last.high / last.speedup == pytest.approx(1 / 0.95)
-
-
-def test_forecasts() -> None:
-    frame = points(Q, true_laws.amdahl(Q, 0.03))
-    assert fitted(frame, "amdahl", forecast=1.5).curve[-1].q == pytest.approx(48)
-    assert fitted(frame, "amdahl", forecast=2).notes == ()
-    assert fitted(frame, "amdahl", forecast=8).curve[-1].q == pytest.approx(64)
-    for wrong in (0.5, -1, float("nan")):
-        with pytest.raises(ReportError, match="allowed is 1 to 2"):
-            fits(frame, wrong)
 
 
 def test_one_node_knows_nothing_of_the_network() -> None:

@@ -51,13 +51,6 @@ def test_too_few_sizes_make_no_table_but_are_said_to_programs(tmp_path: Path) ->
     ]  # fmt: skip
 
 
-def test_a_far_forecast_ends_at_twice_the_largest_size(tmp_path: Path) -> None:
-    shown = _report(_csv(tmp_path, SEVEN), asked=ReportOptions(forecast=3))
-    assert "Forecasts end at 2 times the largest measured size instead of 3" in " ".join(
-        shown.split()
-    )
-
-
 def test_a_law_that_does_not_fit_is_refused_with_its_reason(tmp_path: Path) -> None:
     path = _csv(tmp_path, (1, 2, 4, 8), (1.0, 0.7, 1.0))
     shown = " ".join(_report(path).split())
