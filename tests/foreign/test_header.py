@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,26 +11,9 @@ from hpc_train.base.errors import LogParseError
 from hpc_train.foreign.header import columns
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
-from hpc_train.reports.report_inputs import ReportInputs, report_inputs
+from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.reports.write_report import render_report
-from hpc_train.scaling.record_arrays import records_in
-
-HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
-
-
-def read(folder: Path, text: str) -> ReportInputs:
-    path = folder / "table.csv"
-    path.write_text(text)
-    return report_inputs([str(path)], Search(root=folder / "none"))
-
-
-def rows(found: ReportInputs) -> list[dict[str, Any]]:
-    points: list[dict[str, Any]] = json.loads(render_report(build_report(found), "json"))["rows"]
-    return points
-
-
-def values(found: ReportInputs, metric: str) -> list[float]:
-    return [record.value for record in records_in(found.records) if record.metric == metric]
+from tests.foreign.tables import read, values
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +10,12 @@ import pytest
 from hpc_train.base.errors import LogParseError
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
-from hpc_train.reports.report_inputs import ReportInputs, report_inputs
+from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.reports.write_report import render_report
-from hpc_train.scaling.record_arrays import records_in
 from tests.cases import cases
+from tests.foreign.tables import read, rows, values
 
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
-
-
-def read(folder: Path, text: str | bytes, **search: Any) -> ReportInputs:
-    path = folder / "table.csv"
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return report_inputs([str(path)], Search(root=folder / "none", **search))
-
-
-def rows(found: ReportInputs) -> list[dict[str, Any]]:
-    built = json.loads(render_report(build_report(found), "json"))
-    points: list[dict[str, Any]] = built["rows"]
-    return points
-
-
-def values(found: ReportInputs, metric: str) -> list[float]:
-    return [record.value for record in records_in(found.records) if record.metric == metric]
 
 
 def test_states_and_reasons_of_rows(tmp_path: Path) -> None:

@@ -16,16 +16,6 @@ from hpc_train.scaling.speedup import speedup_frame
 from tests.reports.finished import finished
 
 
-def _report(ways: Mapping[str, str]) -> Report:
-    study, records = finished()
-    runs = tuple(
-        msgspec.structs.replace(run, transport=ways.get(run.run_id.rpartition("-")[0], ""))
-        for run in study.runs
-    )
-    study = msgspec.structs.replace(study, runs=runs)
-    return _built(study, records)
-
-
 def _built(study: ExpectedStudy, records: Sequence[Record]) -> Report:
     frame = with_implausible(run_frame(study, records))
     return scaling_report(study, frame, speedup_frame(frame, study))
@@ -48,6 +38,12 @@ def _caveats(report: Report) -> list[str]:
     return [line for line in report.summary if "transport" in line]
 
 
+def _report(ways: Mapping[str, str]) -> Report:
+    study, records = finished()
+    each = {run.run_id: ways.get(run.run_id.rpartition("-")[0], "") for run in study.runs}
+    return _built(_with(study, each), records)
+
+
 def test_column() -> None:
     report = _report({"srun-1": "NVLink", "srun-2": "IB+GDR", "srun-4": "IB+GDR"})
     assert _column(report) == ["NVLink", "IB+GDR", "IB+GDR", "--", "--", "--"]
@@ -61,15 +57,6 @@ def test_points_of_a_series_that_differ() -> None:
         "under srun (sockets; other runs: IB+GDR)."
     )
     assert _caveats(_report({"srun-2": "IB+GDR", "srun-4": "sockets"}))
-
-
-def test_only_the_runs_that_differ_from_most_are_named() -> None:
-    study, records = finished()
-    ways = {f"srun-{n}-{k}": "IB+GDR" for n in (2, 4) for k in range(3)} | {"srun-4-2": "sockets"}
-    (doubt,) = _caveats(_built(_with(study, ways), records))
-    assert doubt == (
-        "Caveats: the transport differs (sockets; other runs: IB+GDR): 16 GPUs under srun."
-    )
 
 
 def test_runs_of_a_point_that_differ() -> None:

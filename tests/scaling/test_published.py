@@ -73,20 +73,6 @@ def test_cut_seconds_of_the_book() -> None:
     assert "whole seconds: true speedup between 5.57 and 6.67" in flags
 
 
-def test_two_baselines_of_ddp_are_three_points_apart() -> None:
-    own, alone = table("ddp_resnet50", "weak"), table("ddp_resnet50_against_no_ddp", "weak")
-    difference = own["efficiency"].iloc[-1] - alone["efficiency"].iloc[-1]
-    assert 100 * difference == pytest.approx(2.9, abs=0.05)
-
-
-def test_the_knee_at_the_node_boundary() -> None:
-    frame = table("dlperf_bert_amp", "weak")
-    efficiency, speedup = by_gpus(frame, "efficiency"), by_gpus(frame, "speedup")
-    assert efficiency[8] == pytest.approx(0.914, abs=0.0005)
-    assert efficiency[16] == pytest.approx(0.694, abs=0.0005)
-    assert speedup[16] / (2 * speedup[8]) == pytest.approx(0.759, abs=0.0005)
-
-
 def test_gpt3_is_no_strong_scaling_but_has_times_to_train() -> None:
     with pytest.raises(ReportError, match=r"declared strong scaling, .* 2048 in row 1 and 3072"):
         table("mlperf_gpt3", "strong")
@@ -102,14 +88,6 @@ def test_gpt3_is_no_strong_scaling_but_has_times_to_train() -> None:
     percents = 100 * speedups / (gpus / gpus[0])
     assert speedups.tolist() == pytest.approx(GPT3["speedups"], abs=0.00051)
     assert percents.tolist() == pytest.approx(GPT3["percents"], abs=0.051)
-
-
-def test_llama_405b_is_worse_at_2432_than_at_2560() -> None:
-    frame = table("mlperf_llama_405b")
-    efficiency, speedup = by_gpus(frame, "efficiency"), by_gpus(frame, "speedup")
-    assert efficiency[2048] - 0.1 > efficiency[2432] < efficiency[2560] - 0.1
-    # A twentieth more GPUs, a fifth more speed: the global batch was another one.
-    assert 1.2 < speedup[2560] / speedup[2432] < 1.21
 
 
 def test_the_outlier_of_mpt_1b_stays_and_widens_the_fit() -> None:

@@ -9,7 +9,6 @@ import pytest
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.speedup import speedup_frame
 from tests.scaling.studies import expected, rate, study
-from tests.scaling.true_laws import amdahl
 
 NOISE = 0.02
 
@@ -49,16 +48,3 @@ def test_95_of_100_intervals_of_a_table_hold_the_truth(n: int, studies: int) -> 
     # A twentieth of the intervals misses: were they twice as wide, the share alone would not say.
     wide = (two["speedup_high"] - two["speedup_low"]).mean() / 1.8
     assert wide == pytest.approx({3: 0.099, 5: 0.059, 10: 0.037}[n], abs=0.0015)
-
-
-@pytest.mark.parametrize(
-    ("q", "low", "high", "digits"),
-    [(2, -0.023, 0.027, 0.002), (4, -0.006, 0.010, 0.001), (64, 0.0016, 0.0024, 0.0001)],
-)
-def test_what_noise_makes_of_a_serial_share(q: int, low: float, high: float, digits: float) -> None:
-    """5 jobs with 2 % noise, a true share of 0.002: 95 of 100 studies find it between these."""
-    points = simulated({1: 1.0, q: float(amdahl(float(q), 0.002))}, 1500, 5)
-    found = points.loc[points["nodes"] == q]
-    seen = found["karp_flatt"].quantile([0.025, 0.975]).tolist()
-    assert seen == pytest.approx([low, high], abs=digits)
-    assert 0.93 <= covered(found, "karp_flatt", 0.002) <= 0.98
