@@ -584,7 +584,7 @@ _HELD = 1 << 24
 
 
 class TransportReader:
-    """Reads one log, block by block, for `records.dispatch`; `source` names the log in evidence.
+    """Reads one log, block by block, for `dispatch`; `source` names the log in evidence.
 
     Equal lines of all ranks are counted and parsed once; so are lines that differ only in the
     number of the channel.

@@ -34,7 +34,7 @@ class _Named(Coded):
             yield field.hit(value, step)
 
 
-# TensorBoard's event files, as the lines `tfevents STEP TAG = VALUE` of `logs.event_file`.
+# TensorBoard's event files, as the lines `tfevents STEP TAG = VALUE` of `logs.log_file`.
 _LINE = re.compile(MARK + r" (-?\d{1,20}) ([^\n]{1,500}) = ([-+.\deEnaif]{1,40})")
 
 
