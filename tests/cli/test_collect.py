@@ -37,8 +37,6 @@ def test_no_known_format_names_what_came_near(hpctrain: Hpctrain) -> None:
     assert "\x1b" not in done.stderr
 
 
-
-
 def test_nothing_is_written_beside_the_logs(hpctrain: Hpctrain) -> None:
     assert hpctrain("collect", "ranks").returncode == 0
     assert len(list(Path("ranks").iterdir())) == 2

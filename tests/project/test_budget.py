@@ -14,16 +14,16 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 296,
-    "lines of modules": 68_985,
-    "modules with a single importer": 52,
+    "modules": 279,
+    "lines of modules": 67_943,
+    "modules with a single importer": 50,
     "per cent of lines that are imports": 6.5,
-    "imports inside functions": 228,
-    "value classes": 400,
-    "lines of tests": 57_533,
-    "test files": 417,
-    "words of docs": 40_090,
-    "lines of templates": 993,
+    "imports inside functions": 225,
+    "value classes": 396,
+    "lines of tests": 54_045,
+    "test files": 408,
+    "words of docs": 39_543,
+    "lines of templates": 991,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
