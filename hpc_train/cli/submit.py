@@ -17,6 +17,7 @@ from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, prepare_and_warn, results_option
 from hpc_train.cli.output import busy, say, show_warnings
 from hpc_train.runs.json_files import default_results
+from hpc_train.runs.run import RunName
 
 if TYPE_CHECKING:
     from hpc_train.scripts.prepare import Prepared
@@ -136,7 +137,8 @@ def _summary(done: Submitted) -> str:
     if failed:
         text += f", {failed} of them failed (--rerun-failed runs them again)"
     older = sum(1 for _ in done.home.glob("*/run.json")) - new - kept
-    if older > 0:
+    is_retry = any((name := RunName.parse(run.run_id)) and name.attempt > 1 for run in done.new)
+    if older > 0 and not is_retry:
         text += f"; {older} older runs of another job stay beside them (--name NAME keeps apart)"
     if unknown:
         text += f", {unknown} of them not submitted again, because their state is unknown"

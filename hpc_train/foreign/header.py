@@ -143,8 +143,8 @@ def _check(found: Sequence[TableColumn], written: Sequence[str], where: str) -> 
         near = next(filter(None, (nearest(name, vocabulary.RESULTS) for name in written)), "")
         raise LogParseError(
             f"{where}: no column of a measurement{near}; the columns are {shown}",
-            f"rename or add one of: {', '.join(vocabulary.RESULTS)} (times in seconds, rates "
-            "over all ranks)",
+            f"rename or add one of: {', '.join(vocabulary.RESULTS)} (rates over all ranks; "
+            "times in seconds, or with their unit: step_time [ms])",
         )
 
 

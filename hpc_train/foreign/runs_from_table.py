@@ -281,7 +281,11 @@ def _settings_and_fractions(
             stated = [cells for _, cells in table.rows if cells[place] not in _ABSENT]
             lost = not any(cells[one] not in _ABSENT for cells in stated for one in results)
             few = 2 * len(stated) <= len(table.rows) and all(" " in text for text in seen)
-            if len(seen) == len(stated) and (lost or few or 2 < len(table.rows) == len(sized)):
+            # One series for each row, or one for each size, compares nothing.
+            rows, many = len(table.rows), len(sized)
+            names_rows = 2 < rows and (rows == many or (1 < many and rows == len(stated)))
+            is_remark = column.name != _SCALING and (lost or few or names_rows)
+            if len(seen) == len(stated) and is_remark:
                 why = f"{table.names[place]!r} as a remark (no two rows share a text)"
                 found[place] = TableColumn("unused", column.name, assumed=why)
         # 76.1 can only be a percentage, and so are the others of its column.

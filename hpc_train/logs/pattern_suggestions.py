@@ -40,6 +40,9 @@ _TIME = re.compile(r"(?:.{0,60} )?(?:time|dt|took|takes|duration|elapsed|latency
 _OTHER_TIME = re.compile(
     r"total|elapsed|wall|eta|remaining|left|load|data|eval|\bval|test|compil|init"
 )
+_SETTING = re.compile(r"\b(?:lr|learning|rate|norm|version|mem|memory|scale|momentum|err|error)\b")
+# A line of a loop.
+_RECURRING = 3
 _RATE = re.compile(r"(?:.{0,60} )?(?:throughput|speed|ips|rate|fps|samples|images|imgs|tokens|tps)")
 # The first of these that a log has is what a scaling study needs most.
 _ORDER = ("step_time", "epoch_time", "samples_per_second", "tokens_per_second", "loss", "accuracy")
@@ -86,11 +89,19 @@ def suggested_for(paths: Iterable[Path]) -> tuple[Path, list[Suggestion]] | None
 
 
 def suggestions(lines: Iterable[bytes]) -> list[Suggestion]:
-    """Return one suggestion for each of at most three metrics, from its most frequent form."""
+    """Return one suggestion for each of at most three metrics, from its most frequent form.
+
+    Without a time or a rate, the first number with a point in the lines that recur most may be one.
+    """
     forms: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], Suggestion] = {}
+    recurring: Counter[str] = Counter()
+    seen: dict[str, tuple[int, str]] = {}
     for number, raw in enumerate(islice(lines, MOST_LINES), start=1):
         text = Line(raw).text
+        form_of_line = _VARYING.sub("0", text)
+        recurring[form_of_line] += 1
+        seen.setdefault(form_of_line, (number, text))
         for found in _of_line(number, text):
             form = (found.metric, found.pattern.regex)
             forms[form] += 1
@@ -98,7 +109,26 @@ def suggestions(lines: Iterable[bytes]) -> list[Suggestion]:
     best: dict[str, Suggestion] = {}
     for form, _ in forms.most_common():
         best.setdefault(form[0], first[form])
+    if best.keys() <= {"loss", "accuracy"}:
+        for line, count in recurring.most_common():
+            if count >= _RECURRING and (found_in_line := _first_number(*seen[line])):
+                best["step_time"] = found_in_line
+                break
     return [best[metric] for metric in _ORDER if metric in best][:_MOST]
+
+
+def _first_number(number: int, text: str) -> Suggestion | None:
+    """Return a suggestion that takes the first number with a point for the time of a step."""
+    for item in quantities(text):
+        other = any(one.search(item.words) for one in (_LOSS, _ACCURACY, _OTHER_TIME, _SETTING))
+        if "." in item.text and not (item.unit or other):
+            start = text.find(item.text)
+            if pattern := _pattern(text, start, item, "step_time", 1.0):
+                option = pattern.regex.replace("?P<step_time>", "", 1)
+                return Suggestion(
+                    number, text, "step_time", item.value, pattern, f"step_time={option}"
+                )
+    return None
 
 
 def _of_line(number: int, text: str) -> Iterator[Suggestion]:

@@ -299,7 +299,7 @@ def _with_ending(word: str) -> Heading:
 
 
 def _in_unit(head: str, unit: str) -> Heading | None:
-    head = _NAMES.times.get(head, head)
+    head = _NAMES.times.get(_MEAN.sub("", head), head)
     measure = _measure(head)
     ours = "fraction" if head in FRACTIONS else UNITS.get(measure, _UNITS_OF_RUN.get(head, ""))
     factor = FACTORS.get(ours, {}).get(unit.lower())
@@ -315,14 +315,18 @@ def _measure(head: str) -> str:
 
 def _word(text: str) -> str:
     text = text.strip(" ?:").lower().replace("/", " per ").replace("#", " num ").replace("-", " ")
-    word = "_".join(text.replace("_", " ").split())
-    rate = _RATE.fullmatch(word)
-    if rate:
-        item = next((ours for ours, all_ in _ITEMS.items() if rate["item"] in all_), rate["item"])
-        word = f"{item}_per_second{rate['each']}"
-    bare = _MEAN.sub("", word)
-    bare = _ALIASES.get(bare, bare)
-    return bare if bare in KNOWN or bare in ASSUMED else _ALIASES.get(word, word)
+    word = "_".join(text.replace("_", " ").replace(". ", " ").split())
+    word = re.sub(r"^(?:no|nr)_of_", "number_of_", word)
+    names = [_ALIASES.get(one, one) for one in map(_rate, (word, _MEAN.sub("", word)))]
+    return next((one for one in reversed(names) if one in KNOWN or one in ASSUMED), names[0])
+
+
+def _rate(word: str) -> str:
+    """Return the name of a rate in one spelling: `img_per_sec` is `samples_per_second`."""
+    if not (rate := _RATE.fullmatch(word)):
+        return word
+    item = next((ours for ours, all_ in _ITEMS.items() if rate["item"] in all_), rate["item"])
+    return f"{item}_per_second{rate['each']}"
 
 
 SCHEMA = 1

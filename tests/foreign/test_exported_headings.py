@@ -58,12 +58,14 @@ def test_a_number_that_changes_with_the_size_makes_no_series(tmp_path: Path) -> 
 
 def test_an_axis_that_differs_in_each_row_is_named(tmp_path: Path) -> None:
     head = "nodes,step_time,kind\n"
-    notes = study(tmp_path, head + "1,0.5,a\n1,0.3,b\n4,0.2,c\n").notes
+    notes = study(tmp_path, head + "1,0.5,a\n1,0.3,b\n1,0.2,c\n").notes
     assert any("separate series in 'kind' (3 values);" in note for note in notes)
-    # As the sizes do: it would leave each size alone.
-    remark = study(tmp_path, head + "1,0.5,a\n2,0.3,b\n4,0.2,c\n")
-    assert "'kind' as a remark (no two rows share a text)" in remark.assumed
-    assert [run.axes for run in remark.runs] == [{}, {}, {}]
+    # It would leave each row alone.
+    for sizes in ("1 2 4", "1 1 4"):
+        texts = (f"{n},0.{n},{kind}\n" for n, kind in zip(sizes.split(), "abc", strict=True))
+        remark = study(tmp_path, head + "".join(texts))
+        assert "'kind' as a remark (no two rows share a text)" in remark.assumed
+        assert [run.axes for run in remark.runs] == [{}, {}, {}]
     for rows in (
         "1,0.5,good\n2,0.3,\n4,0.2,bad\n",
         "1,0.5,\n1,0.6,\n2,0.3,\n2,,node down\n",

@@ -55,6 +55,15 @@ def test_no_offer(text: str) -> None:
     assert suggestions([text.encode()]) == []
 
 
+def test_a_number_in_a_recurring_line_may_be_the_time_of_a_step() -> None:
+    lines = [
+        f"round {n}: lr 0.1, whole thing needed 8.{n} zork, err=2.{n}".encode() for n in (1, 2, 3)
+    ]
+    (one,) = suggestions([b"some 9.5", *lines])
+    assert (one.metric, one.value, one.line) == ("step_time", 8.1, 2)
+    assert suggestions(lines[:2]) == []
+
+
 def test_the_most_frequent_form_is_offered() -> None:
     lines = [b"first took 9 s", *[f"batch {n} cost: {n} ms".encode() for n in range(1, 9)]]
     (one,) = suggestions(lines)

@@ -208,9 +208,9 @@ def _accuracy(item: Quantity) -> Hit | None:
 # Numbers within dates, clocks, versions, addresses, names and decimals with a comma are no numbers.
 
 _LONGEST_LINE = 600
-_ITEMS = r"images?|imgs?|samples?|examples?|tokens?|toks?|seqs?|sequences?"
+_ITEMS = r"images?|imgs?|pics?|samples?|ex|examples?|tokens?|toks?|seqs?|sequences?"
 _STEPS = r"its?|iters?|iterations?|steps?|batch(?:es)?|epochs?"
-_TIMES = r"ms|msecs?|milliseconds?|s|secs?|seconds?|mins?|minutes?"
+_TIMES = r"ms|msecs?|millis|milliseconds?|s|secs?|seconds?|mins?|minutes?"
 _NUMBER = re.compile(
     r"(?<![\w.])(?<!\d[:/,-])(?<![A-Za-z]-)"
     r"([-+]?(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,15})(?:\.\d{0,20})?(?:[eE][-+]?\d{1,3})?)"
@@ -275,10 +275,10 @@ def plain_unit(unit: str) -> str:
 _SPELT = {
     word: unit
     for unit, words_ in {
-        "ms": "ms msec msecs millisecond milliseconds",
+        "ms": "ms msec msecs millis millisecond milliseconds",
         "s": "s sec secs second seconds",
         "min": "min mins minute minutes",
-        "sample": "image images img imgs sample samples example examples"
+        "sample": "image images img imgs pic pics sample samples ex example examples"
         " seq seqs sequence sequences",
         "token": "token tokens tok toks",
         "it": "it its iter iters iteration iterations",

@@ -364,7 +364,9 @@ def heading_lines(plot: PlotData, left_out: int = 0) -> str:
     """
     regime = plot.points[0]["regime"] if plot.points else "unknown"
     parts = [f"{regime} scaling"] if regime != "unknown" else []
-    parts += dict.fromkeys(row["assumption"] for row in plot.points if row["assumption"])
+    # The other reading of a rate, and its option, are in the answer.
+    assumed = (str(row["assumption"]).partition("; ")[0] for row in plot.points)
+    parts += dict.fromkeys(filter(None, assumed))
     counts = sorted({row["n_ok"] for row in plot.points if row["n_ok"]}) or [0]
     alone = len(counts) == 1
     parts.append(
