@@ -42,7 +42,7 @@ from hpc_train.reports.text import all_columns
 from hpc_train.runs.conditions import run_facts
 from hpc_train.runs.expected_runs import CONTRADICTED, ExpectedStudy
 from hpc_train.runs.run import JobState, Run
-from hpc_train.scaling.caveats import slow_runs, with_implausible
+from hpc_train.scaling.caveats import apart_points, slow_runs, with_implausible
 from hpc_train.scaling.measurements import IMPLAUSIBLE
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.scaling_fits import fits
@@ -81,7 +81,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         compared, trained = fastest_frame(runs, points, study), strategy_rows(runs, records)
     report = scaling_report(study, runs, points, compared, wide=options.wide)
     report = with_strategies(report, study, trained)
-    caveats = run_caveats(slow_runs(runs), points)
+    caveats = run_caveats(apart_points(runs, points), slow_runs(runs), points)
     report = msgspec.structs.replace(report, summary=(*report.summary, *caveats))
     report = with_laws(report, laws)
     if options.target is not None:

@@ -38,6 +38,7 @@ from hpc_train.reports.report import (
     plain_rows,
     series_heading,
     short_series,
+    sides_apart,
     significant,
     table_of,
     with_limits,
@@ -48,7 +49,7 @@ from hpc_train.reports.tables import ratio_record, size_columns
 from hpc_train.runs.conditions import OF_SITES, differences
 from hpc_train.runs.run import Run
 from hpc_train.scaling.caveats import with_implausible
-from hpc_train.scaling.comparison import BETTER, WORSE, comparison_frame
+from hpc_train.scaling.comparison import BETTER, WORSE, apart_sides, comparison_frame
 from hpc_train.scaling.measurements import FlagCode, flag_of
 from hpc_train.scaling.points import CONFIDENCE
 from hpc_train.scaling.runs import run_frame, stored_runs
@@ -133,6 +134,7 @@ def compare(
     wrong = tuple(_implausible(points, sides))
     short = [word.rstrip("/").rpartition("/")[2] for word in (a, b)]
     a, b = short if all(short) and short[0] != short[1] else (a, b)
+    apart = sides_apart(apart_sides(first, second), names(points), points)
     tables = _tables(points, settings, sides)
     states = {str(row["state"]) for row in tables[-1].records}
     unreadable = any(one.unreadable for one in sides)
@@ -142,6 +144,7 @@ def compare(
             *_differing_sites(settings),
             *(f"{CAVEATS}{line}." for line in wrong),
             *_caveats(points),
+            *apart,
             *_answers(points),
             *(
                 f"{letter} is {name}: {int((one.runs['state'] == OK).sum())} of {len(one.runs)} "

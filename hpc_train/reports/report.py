@@ -20,7 +20,7 @@ from hpc_train.scaling.points import CONFIDENCE
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.scaling.caveats import SlowRun
+    from hpc_train.scaling.caveats import ApartPoints, SlowRun
 
 
 # The state of a run with a result.
@@ -497,15 +497,30 @@ MEANING = {
 # As far apart as values of one series whose unit is doubted.
 MOST_TIMES = 200.0
 SAID = frozenset({FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN})
+_ALIKE = (
+    "share no node, and their repetitions are on the same nodes, so that a difference between "
+    "nodes looks like one between {}"
+)
 
 
-def run_caveats(slow: Sequence[SlowRun], frame: pd.DataFrame) -> Iterator[str]:
-    """Yield which runs are slow."""
+def run_caveats(
+    apart: Sequence[ApartPoints], slow: Sequence[SlowRun], frame: pd.DataFrame
+) -> Iterator[str]:
+    """Yield that compared points are on other nodes, and which runs are slow."""
+    points = plain_rows(frame) if apart or slow else []
+    name = names(points)
+    if apart:
+        shown = (
+            f"{name(points[one.point])} on {first_of(one.nodes)}, {name(points[one.other])} on "
+            f"{first_of(one.others)}"
+            for one in apart
+        )
+        said = _ALIKE.format("the points")
+        yield f"{CAVEATS}points that are compared {said}: {first_of(shown, '; ')}."
     if slow:
-        points = plain_rows(frame)
         shown = (
             f"{one.run_id} took {one.times:.3g} times as long as the median of the "
-            f"{counted(one.runs, 'run')} at {names(points)(points[one.point])}"
+            f"{counted(one.runs, 'run')} at {name(points[one.point])}"
             for one in slow
         )
         what = "a run is" if len(slow) == 1 else "runs are"
@@ -513,6 +528,18 @@ def run_caveats(slow: Sequence[SlowRun], frame: pd.DataFrame) -> Iterator[str]:
             f"{CAVEATS}{what} slower than the spread explains: {first_of(shown, '; ')}. "
             "Find the cause, or exclude the run: --exclude RUN=REASON."
         )
+
+
+def sides_apart(
+    apart: Sequence[ApartPoints], name: Callable[[Row], str], points: Sequence[Row]
+) -> Iterator[str]:
+    """Yield the caveat of a comparison whose points share no node; `points` are its rows."""
+    if apart:
+        shown = (
+            f"{name(points[one.point])}: A on {first_of(one.nodes)}, B on {first_of(one.others)}"
+            for one in apart
+        )
+        yield f"{CAVEATS}A and B {_ALIKE.format('A and B')}: {first_of(shown, '; ')}."
 
 
 def implausible_of_side(points: Sequence[Row]) -> Iterator[str]:

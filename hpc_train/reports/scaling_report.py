@@ -237,6 +237,7 @@ def _unknown(runs: pd.DataFrame, points: Sequence[Row]) -> Iterator[str]:
         elif name == "accuracy":
             lacking.append(name)
     lacking += ["order of runs"] * bool(runs["started"].isna().all())
+    lacking += ["node names"] * (not runs["node_list"].map(bool).any())
     if lacking:
         yield f"{NOT_KNOWN}{', '.join(lacking)}."
 

@@ -13,6 +13,7 @@ from hpc_train.base.errors import StoreError
 from hpc_train.base.values import Value
 from hpc_train.jobs.job import Topology
 from hpc_train.jobs.study import Gates, RefusedPoint, Scaling, Warmup
+from hpc_train.runs.nodes import nodes_of
 from hpc_train.runs.run import JobStart, JobState, JobStatus, Run, RunName, StudyManifest
 from hpc_train.runs.run_folders import read_study
 
@@ -50,7 +51,8 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     cost; `wall_s` is the duration of the job in seconds, all its starts together, in any state.
     `started`, in seconds since the epoch, is its first start that is known. Runs of one `block`
     followed one another in one allocation, with one run of each point; it is empty if that is not
-    known.
+    known. `node_list` are the names of all its nodes, sorted and with commas between them; empty if
+    they are not known.
     """
 
     run_id: str
@@ -68,6 +70,7 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     wall_s: float | None = None
     started: float | None = None
     block: str = ""
+    node_list: str = ""
 
 
 class ExpectedStudy(Value, frozen=True, kw_only=True):
@@ -178,13 +181,14 @@ def expected_study(
 
 
 def _of_job(run: Run | None) -> dict[str, Any]:
-    """Return start, requeues, duration and time lost from the files of the job."""
-    status = run.status if run else None
+    """Return start, requeues, duration and time lost from the files of the job, and its nodes."""
+    status, nodes = run.status if run else None, {"node_list": ",".join(nodes_of(run))}
     if status is None:
-        return {}
+        return nodes
     starts = run.starts if run else ()
     lifecycle = run is not None and run.manifest is not None and run.manifest.plan.lifecycle
     return {
+        **nodes,
         "started": starts[0].started if starts else status.started,
         "restarts": status.restart_count,
         "wall_s": run_time_s(starts, status),

@@ -1,5 +1,7 @@
-"""What times and rates of runs say against its ratios, and values that cannot be right.
+"""What nodes, times and rates of runs say against its ratios, and values that cannot be right.
 
+- Points that are compared, the repetitions of each on one set of nodes, without a common node: a
+  difference between nodes looks like scaling.
 - Series whose sizes each ran in a session of their own: a change of the machine looks like scaling.
 - Runs far slower than the others of their point: something happened to them.
 """
@@ -7,7 +9,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +26,15 @@ FAR, NORMAL, LEAST_TIMES = 6.0, 1.4826, 1.1
 _LEAST_RUNS = 3
 
 
+class ApartPoints(NamedTuple):
+    """A point, and one it is compared with, as rows of points, and the nodes of each."""
+
+    point: int
+    other: int
+    nodes: tuple[str, ...]
+    others: tuple[str, ...]
+
+
 class SlowRun(NamedTuple):
     """A run, its point as a row of points with so many runs, and how much longer it took.
 
@@ -34,6 +45,50 @@ class SlowRun(NamedTuple):
     point: int
     runs: int
     times: float
+
+
+def apart_points(runs: pd.DataFrame, points: pd.DataFrame) -> tuple[ApartPoints, ...]:
+    """Return the points on other nodes than those they are compared with.
+
+    From rows of `run_frame` and `speedup_frame`. A point counts if the nodes of all its ok runs are
+    known. It is compared with the baseline of its series, and with the point of its size in the
+    first series.
+    """
+    if "node_list" not in runs or not any(runs["node_list"]):
+        return ()
+    return tuple(apart(runs, grouped(runs).point, _compared(points)))
+
+
+def apart(
+    runs: pd.DataFrame, point: Ints, compared: Iterable[tuple[int, int]]
+) -> Iterator[ApartPoints]:
+    """Yield the compared points without a common node, each with its repetitions on one set.
+
+    `point` is that of each run.
+    """
+    ok = (runs["state"] == OK).to_numpy(dtype=bool)
+    texts = runs["node_list"].fillna("")[ok].groupby(point[ok]).agg(["nunique", "size", "first"])
+    found = {
+        number: frozenset(text.split(","))
+        for number, different, count, text in texts.itertuples()
+        if text and different == 1 and count >= _LEAST_RUNS
+    }
+    for one, other in compared:
+        if one in found and other in found and not found[one] & found[other]:
+            yield ApartPoints(one, other, tuple(sorted(found[one])), tuple(sorted(found[other])))
+
+
+def _compared(points: pd.DataFrame) -> Iterator[tuple[int, int]]:
+    """Yield the rows of points that are compared: with the baseline, and with another series."""
+    names = [str(name) for name in points["series"]]
+    bases: dict[str, int] = {}
+    for place in np.flatnonzero(points["is_baseline"].to_numpy(dtype=bool)).tolist():
+        bases.setdefault(names[place], place)
+    first: dict[tuple[float, ...], int] = {}
+    sizes = points[KEY[1:]].astype("Float64").fillna(-1).to_numpy(dtype=np.float64)
+    for place, (name, size) in enumerate(zip(names, map(tuple, sizes.tolist()), strict=True)):
+        others = (bases.get(name, place), first.setdefault(size, place))
+        yield from ((place, other) for other in dict.fromkeys(others) if other != place)
 
 
 def in_one_session(runs: pd.DataFrame, groups: Grouped) -> Mask:

@@ -27,6 +27,7 @@ from hpc_train.jobs.strategies import (
 )
 from hpc_train.runs.expected_runs import ExpectedStudy
 from hpc_train.runs.run import JobState
+from hpc_train.scaling.caveats import ApartPoints, apart
 from hpc_train.scaling.points import (
     CONFIDENCE,
     KEY,
@@ -125,6 +126,18 @@ def matched(a: pd.DataFrame, b: pd.DataFrame) -> Sides:
     runs["point"] = 2 * numbered.to_numpy(dtype=np.int64) + runs["side"]
     series = {name: _basis(own) for name, own in runs.groupby("series", sort=False)}
     return Sides(runs, rows[key], [series[name] for name in rows["series"]])
+
+
+def apart_sides(a: pd.DataFrame, b: pd.DataFrame) -> tuple[ApartPoints, ...]:
+    """Return the points of a comparison whose two sides have no common node, as its rows."""
+    sides = matched(a, b)
+    if "node_list" not in sides.runs:
+        return ()
+    pairs = [(2 * row, 2 * row + 1) for row in range(len(sides.rows))]
+    return tuple(
+        one._replace(point=one.point // 2, other=one.other // 2)
+        for one in apart(sides.runs, sides.runs["point"].to_numpy(), pairs)
+    )
 
 
 def _basis(runs: pd.DataFrame) -> str:

@@ -54,12 +54,12 @@ COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus", "cpus_per
 _WHOLE = (*COUNTS, "repetition", *(metric.key for metric in RUN_METRICS if metric.counts))
 _FLOATS = ("started", *(metric.key for metric in RUN_METRICS if not metric.counts))
 COLUMNS = (
-    "run_id", "series", "repetition", "started", "block", "state", "problem", *COUNTS,
+    "run_id", "series", "repetition", "started", "block", "node_list", "state", "problem", *COUNTS,
     *(metric.key for metric in RUN_METRICS), "whole_seconds", "transport", "conditions", "flags",
 )  # fmt: skip
 # What a study states of its runs.
 _STATED = (
-    "run_id", "repetition", "started", "block", "transport", "restarts",
+    "run_id", "repetition", "started", "block", "node_list", "transport", "restarts",
     "lost_to_restarts_s", "wall_s",
 )  # fmt: skip
 # Their records are no measurements of a step or a run.

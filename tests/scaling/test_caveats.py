@@ -1,6 +1,8 @@
-"""Sessions and slow runs: what is found, and how often it is found by chance."""
+"""Nodes, sessions and slow runs: what is found, and how often it is found by chance."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 from hpc_train.logs.record import Record
 from hpc_train.runs.expected_runs import ExpectedRun
-from hpc_train.scaling.caveats import one_session, slow_runs
+from hpc_train.scaling.caveats import apart_points, one_session, slow_runs
 from hpc_train.scaling.measurements import FlagCode
 from hpc_train.scaling.points import grouped
 from hpc_train.scaling.record_arrays import Floats, Ints
@@ -21,6 +23,61 @@ from tests.scaling.studies import expected, rate, study
 HOUR = 3600.0
 NOISE = np.array([0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.015, -0.01, 0.005])
 SPREAD = np.array([-0.02, -0.012, -0.004, 0.004, 0.012, 0.02] * 2)
+
+
+def on_nodes(nodes: Sequence[str], series: Sequence[str] = ()) -> list[tuple[int, int]]:
+    """Return the compared points without a common node, of runs of equal rates on these nodes."""
+    runs, records = [], list[Record]()
+    for place, text in enumerate(nodes):
+        count = len(text.split(","))
+        axes = {"nodes": count} | ({"launcher": series[place]} if series else {})
+        runs.append(expected(f"r{place}", nodes=count, axes=axes))
+        records += rate(runs[-1].run_id, 100.0 * count)
+    table = run_frame(study(runs), records).assign(node_list=list(nodes))
+    found = apart_points(table, speedup_frame(table, study([])))
+    return [(one.point, one.other) for one in found]
+
+
+def test_a_point_on_other_nodes_than_its_baseline_is_named() -> None:
+    assert on_nodes(["a"] * 4 + ["b,c"] * 4) == [(1, 0)]
+
+
+def test_series_on_other_nodes_are_named_at_each_size() -> None:
+    nodes = ["a"] * 4 + ["a,b"] * 4 + ["c"] * 4 + ["c,d"] * 4
+    assert on_nodes(nodes, ["srun"] * 8 + ["torchrun"] * 8) == [(2, 0), (3, 1)]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        # A common node, other nodes for each repetition, and too few runs to exclude chance.
+        ["a"] * 4 + ["a,b"] * 4,
+        ["a", "b", "c", "d", "e,f", "g,h", "e,h", "f,g"],
+        ["a"] * 2 + ["b,c"] * 2,
+        ["a", "b,c"],
+        ["a", "a", "a", ""] + ["b,c"] * 4,
+        [""] * 8,
+    ],
+    ids=["common", "several", "two runs", "one run", "one unknown", "unknown"],
+)
+def test_other_points_are_not_named(nodes: list[str]) -> None:
+    assert on_nodes(nodes) == []
+
+
+def at_random(chance: np.random.Generator, pool: int, points: int, repetitions: int) -> list[str]:
+    """Return the nodes of runs on 1, 2, 4 ... nodes, each on nodes drawn from a pool."""
+    return [
+        ",".join(f"n{node:02}" for node in sorted(chance.choice(pool, 2**point, replace=False)))
+        for point in range(points)
+        for _ in range(repetitions)
+    ]
+
+
+def test_nodes_at_random_are_named_in_at_most_one_study_of_twenty() -> None:
+    chance = np.random.default_rng(17)
+    sizes = ((4, 2, 3), (4, 3, 2), (8, 3, 5)) * 16
+    found = [bool(on_nodes(at_random(chance, *size))) for size in sizes]
+    assert sum(found) / len(found) <= 0.05
 
 
 def in_order(points: Ints, logs: Floats, wall: float = 60.0) -> pd.DataFrame:
