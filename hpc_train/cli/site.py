@@ -132,16 +132,14 @@ def _same(compared: int, name: str, cluster: Cluster | LivePbs) -> str:
 @click.argument("wanted", metavar="NAME", shell_complete=sites)
 @setting_options
 @results_option
-@click.option("--update", is_flag=True, help="Replace the stored result.")
-def test_site(wanted: str, results: Path, *, update: bool, **given: Any) -> None:
-    """Run the smoke job of a site and store its result as tests.expect of the profile.
+def test_site(wanted: str, results: Path, **given: Any) -> None:
+    """Run the smoke job of a site.
 
     The job runs on two nodes for one minute. It checks that all ranks connect and that a sum is
     correct, and measures the speed and the interface of a large all-reduce. Differences from the
-    profile, or from the stored result, are printed.
+    profile are printed.
     """
-
-    from hpc_train.machine.smoke_job import read_smoke, same_kind, save_result, write_smoke_job
+    from hpc_train.machine.smoke_job import read_smoke, write_smoke_job
 
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         file = write_smoke_job(Path(folder))
@@ -151,17 +149,12 @@ def test_site(wanted: str, results: Path, *, update: bool, **given: Any) -> None
             # The file is temporary.
             failure.message = failure.message.replace(str(file), "the smoke job")
             raise
-    profile = prepared.site.site.value
     run = _run(prepared, results)
     with busy("reading the logs of the job"):
-        smoke = read_smoke(run, profile, datetime.date.today().isoformat())
+        smoke = read_smoke(run, prepared.site.site.value)
     _print_result(smoke)
-    stored = profile.tests.expect if profile.tests else ()
-    if smoke.warnings and not update:
+    if smoke.warnings:
         raise SystemExit(1)
-    if update or not any(same_kind(one, smoke.expected) for one in stored):
-        stored_in = save_result(profile, prepared.site.profile, smoke.expected)
-        say(f"stored as tests.expect in {stored_in}")
 
 
 def _run(prepared: Prepared, results: Path) -> RunFolder:
@@ -176,12 +169,11 @@ def _run(prepared: Prepared, results: Path) -> RunFolder:
 
 
 def _print_result(smoke: Smoke) -> None:
-    result = smoke.expected
-    over = f" over {way}" if (way := result.transport or result.interface) else ""
-    speed = f", {result.busbw_gbs} GB/s of bus bandwidth" if result.busbw_gbs else ""
+    over = f" over {way}" if (way := smoke.transport or smoke.interface) else ""
+    speed = f", {smoke.busbw_gbs} GB/s of bus bandwidth" if smoke.busbw_gbs else ""
     click.echo(
-        f"{smoke.ranks} ranks on {', '.join(smoke.hosts)}: {result.backend}{over}{speed}, "
-        f"started by {result.launcher}"
+        f"{smoke.ranks} ranks on {', '.join(smoke.hosts)}: {smoke.backend}{over}{speed}, "
+        f"started by {smoke.launcher}"
     )
     for warning in smoke.warnings:
         click.echo(f"warning: {warning}")

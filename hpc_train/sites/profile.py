@@ -6,17 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.base.values import Duration, Memory, Sourced, Value, Version, doc
-from hpc_train.jobs.job import (
-    Containers,
-    Count,
-    Directives,
-    Gpus,
-    Module,
-    Name,
-    Nodes,
-    OneLine,
-    OneWord,
-)
+from hpc_train.jobs.job import Containers, Count, Directives, Gpus, Module, Name, OneLine, OneWord
 from hpc_train.sites.partition import (
     Arch,
     EnvBlock,
@@ -290,24 +280,6 @@ class Limits(Value, frozen=True, kw_only=True):
     ] = None
 
 
-class Expected(Value, frozen=True, kw_only=True):
-    """Result of a smoke job, for comparison with the next one."""
-
-    date: Annotated[Date, doc("Of the job.")]
-    nodes: Annotated[Nodes, doc("Of the job.")]
-    launcher: Annotated[OneWord, doc("Of the job.")]
-    backend: Annotated[OneWord, doc("torch.distributed's.")]
-    interface: Annotated[OneWord | None, doc("Interface of its sockets.")] = None
-    transport: Annotated[str | None, doc("Transport that NCCL printed.")] = None
-    busbw_gbs: Annotated[float | None, doc("Bus bandwidth of a large all-reduce, GB/s.")] = None
-
-
-class Tests(Value, frozen=True, kw_only=True):
-    """Test results of a site."""
-
-    expect: Annotated[tuple[Expected, ...], doc("Results of smoke jobs.")] = ()
-
-
 class SiteProfile(Value, frozen=True, kw_only=True):
     """One site, as sysadmins write it in site_profiles/NAME.yaml."""
 
@@ -409,7 +381,6 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     preflight: Annotated[Preflight | None, doc("Checks of the nodes before the ranks start.")] = (
         None
     )
-    tests: Annotated[Tests | None, doc("Test results of the site.")] = None
 
 
 SourcedSite = Sourced[SiteProfile]
