@@ -195,8 +195,6 @@ def _limits(hardware: Hardware) -> Iterator[Line]:
     ):
         if number is not None:
             yield name, f"{number}{unit}"
-    for disk in hardware.disks:
-        yield disk.path, f"{disk.kind}, {disk.free_mib} of {disk.size_mib} MiB free"
 
 
 def _containers(hardware: Hardware) -> Iterator[Line]:

@@ -15,7 +15,7 @@ from hpc_train.base.errors import StoreError
 from hpc_train.base.values import encode_unit
 from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, path_option, prepare_and_warn, results_option
-from hpc_train.cli.output import echo_table, say
+from hpc_train.cli.output import echo_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -205,8 +205,6 @@ def explain(
             )
         run = explain_run(folder)
         parts = [(run.title, run.items)]
-        if run.changed:
-            say(f"{run.changed}: changed since the run was planned; sources are left out")
     if as_json:
         click.echo(_json([item for _, items in parts for item in items]))
         return

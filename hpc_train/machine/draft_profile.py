@@ -263,14 +263,7 @@ def _around(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
         yield question("containers", "{runtime: apptainer}", ask)
     system = f" ({software.modules})" if software.modules else ""
     yield question("modules", "[cuda/12.4]", f"which modules does a job need?{system}")
-    disks: list[str] = []
-    for number, disk in enumerate(main.disks if main else ()):
-        size = f"{GUESSED}: {disk.kind}, {disk.size_mib // 1024} GiB"
-        rows = (line("path", disk.path, size), line("node_local", True))
-        disks += block(f"node_local{number or ''}", rows)
-    if not disks:
-        yield question("storage", "{scratch: {path: $SCRATCH}}", "which file systems can jobs use?")
-    yield from block("storage", disks)
+    yield question("storage", "{scratch: {path: $SCRATCH}}", "which file systems can jobs use?")
     yield question("internet", '{access: "no"}', "do compute nodes have internet access?")
     if cluster.limits.requeue is not None:
         yield from block("lifecycle", [line("requeue", cluster.limits.requeue, "JobRequeue")])

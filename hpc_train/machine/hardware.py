@@ -57,15 +57,6 @@ class Port(Value, frozen=True, kw_only=True):
     driver: str = ""
 
 
-class Disk(Value, frozen=True, kw_only=True):
-    """A file system of the node itself."""
-
-    path: str
-    kind: str
-    size_mib: int
-    free_mib: int
-
-
 class Torch(Value, frozen=True, kw_only=True):
     """The torch that `python` imports."""
 
@@ -107,7 +98,6 @@ class Hardware(Value, frozen=True, kw_only=True):
     topology: NodeTopology = NodeTopology()
     links: tuple[Link, ...] = ()
     ports: tuple[Port, ...] = ()
-    disks: tuple[Disk, ...] = ()
     software: Software = Software()
     limits: ProcessLimits = ProcessLimits()
     unread: tuple[str, ...] = ()

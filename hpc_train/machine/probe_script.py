@@ -80,7 +80,6 @@ _SECTIONS = {
     "addresses": (10, "ip -j addr"),
     "interfaces": (10, _INTERFACES),
     "ports": (10, _PORTS),
-    "disks": (10, "df -PTlk"),
     "shm": (10, "df -PTk /dev/shm"),
     "programs": (10, _PROGRAMS),
     "pyxis": (10, "srun --help | grep -c -e --container-image"),

@@ -11,7 +11,6 @@ import msgspec
 from hpc_train.base.errors import ProbeError
 from hpc_train.base.processes import answer_of, environment, printable, run, whole
 from hpc_train.machine.hardware import (
-    Disk,
     Gpu,
     Hardware,
     Layer,
@@ -27,7 +26,7 @@ from hpc_train.machine.read_topology import nvidia_gpus, processor, read_topolog
 
 _PATIENCE_S = 240.0
 # Programs that every Linux has; for others only invalid output is reported.
-_ALWAYS = ("cpus", "interfaces", "disks")
+_ALWAYS = ("cpus", "interfaces")
 
 
 def this_hardware(only: Sequence[str] = ()) -> Hardware:
@@ -55,7 +54,8 @@ def read_hardware(text: str, expected: Sequence[str] = _ALWAYS) -> Hardware:
     gpus = nvidia_gpus(texts["nvidia"]) or rocm_gpus(texts["rocm"])
     pairs = (line.partition(" ") for line in texts["settings"].splitlines())
     settings = defaultdict(str, {key: value.strip() for key, _, value in pairs})
-    shm = file_systems(texts["shm"])
+    # The last line: device, type, size in KiB, …
+    shm = whole("".join(texts["shm"].split()[-5:-4]))
     memory = whole(settings["memory"])
     return Hardware(
         host=host,
@@ -65,12 +65,11 @@ def read_hardware(text: str, expected: Sequence[str] = _ALWAYS) -> Hardware:
         topology=read_topology(host, gpus, texts),
         links=links(texts["addresses"], texts["interfaces"]),
         ports=ports(texts["ports"]),
-        disks=disks(texts["disks"]),
         software=_software(texts, settings["modules"]),
         limits=ProcessLimits(
             memlock_kib=-1 if settings["memlock"] == "unlimited" else whole(settings["memlock"]),
             open_files=whole(settings["open_files"]),
-            shm_mib=shm[0].size_mib if shm else None,
+            shm_mib=shm // 1024 if shm else None,
             memory_mib=memory // 1024 if memory else None,
         ),
         unread=tuple(
@@ -88,33 +87,6 @@ def _unread(
     driver = found.get("nvidia")
     if driver and not gpus and driver.returncode != ABSENT and not driver.problem:
         yield f"nvidia-smi: {printable((driver.text.strip().splitlines() or ['no answer'])[-1])}"
-
-
-_KINDS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs")
-_SYSTEM = re.compile(
-    r"/((boot|efi|etc|home|nix|opt|proc|root|run|snap|srv|sys|usr|var/(lib|log|spool|cache))(/.*)?"
-    r"|var)?"
-)
-
-
-def disks(text: str) -> tuple[Disk, ...]:
-    """Return the mounted disks, without those of the operating system."""
-    return tuple(
-        disk
-        for disk in file_systems(text)
-        if disk.kind in _KINDS and not _SYSTEM.fullmatch(disk.path)
-    )
-
-
-def file_systems(text: str) -> tuple[Disk, ...]:
-    """Read all lines: device, type, sizes in KiB, percentage used, mount point."""
-    rows = (line.split(None, 6) for line in text.splitlines())
-    return tuple(
-        Disk(path=row[6], kind=row[1], size_mib=size // 1024, free_mib=free // 1024)
-        for row in rows
-        if len(row) == 7 and row[6].startswith("/")
-        if (size := whole(row[2])) is not None and (free := whole(row[4])) is not None
-    )
 
 
 _OPEN_MPI = re.compile(r"\(Open MPI\) (\d+(?:\.\d+)*)")

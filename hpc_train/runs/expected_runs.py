@@ -284,22 +284,19 @@ def run_blocks(runs: Iterable[tuple[Run, int]]) -> dict[str, str]:
     return blocks
 
 
-def run_time_s(
-    starts: Sequence[JobStart], status: JobStatus, now: float | None = None
-) -> float | None:
-    """Return the seconds that all starts ran together, while the last one runs until `now`.
+def run_time_s(starts: Sequence[JobStart], status: JobStatus) -> float | None:
+    """Return the seconds that all starts ran together; None while the last one runs.
 
     A start whose end is not known, because its node was lost, counts until its last checkpoint.
     """
-    ended = now if status.ended is None else status.ended
-    if ended is None:
+    if status.ended is None:
         return None
     earlier = 0.0
     for start in starts:
         last = start.ended if start.ended is not None else start.saved
         if start.restart < status.restart_count and last is not None:
             earlier += max(0.0, last - start.started)
-    return earlier + max(0.0, ended - status.started)
+    return earlier + max(0.0, status.ended - status.started)
 
 
 def time_lost_s(starts: Sequence[JobStart], status: JobStatus) -> float | None:

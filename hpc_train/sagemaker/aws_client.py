@@ -213,26 +213,3 @@ def _without_answer(failure: Exception, text: str, site: SourcedSite | None) -> 
 def place_of(site: SourcedSite | None, key: str) -> str:
     """Return where a profile states a key, and a colon; empty without a profile."""
     return f"{site.near(key)}: " if site else ""
-
-
-def check_owner(site: SourcedSite) -> None:
-    """Compare the account of the role with that of the credentials, if AWS says it at once.
-
-    Raises:
-        SiteProfileError: AWS starts jobs only with roles of the account.
-    """
-    try:
-        caller = client("sts", region_of(site), attempts=1).get_caller_identity()
-    except aws_errors() as failure:
-        if code_of(failure) not in ("", "AccessDenied"):
-            raise explain(failure, site) from None
-        # A network without STS; the request itself tells.
-        return
-    section, account = site.value.sagemaker, str(caller["Account"])
-    owner = section.role.split(":")[4] if section else account
-    if owner != account:
-        raise SiteProfileError(
-            f"{site.near('sagemaker.role')}: sagemaker.role is one of the account {owner}, and the "
-            f"credentials of this shell are those of {account}; AWS refuses that role",
-            f"a role of {account}, or other credentials: AWS_PROFILE names a profile",
-        )

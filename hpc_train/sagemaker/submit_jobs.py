@@ -37,7 +37,6 @@ from hpc_train.runs.run import (
 from hpc_train.sagemaker.aws_client import (
     aws_errors,
     check_credentials,
-    check_owner,
     client,
     code_of,
     explain,
@@ -197,14 +196,12 @@ class SageMakerExecutor(Executor):
     def ready(
         self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions
     ) -> ExecutorOptions:
-        """Refuse nodes to leave out, and a role of another account; see `Executor.ready`."""
+        """Refuse nodes to leave out; see `Executor.ready`."""
         if options.exclude:
             raise SubmitError(
                 f"AWS chooses the hosts of a job; {', '.join(options.exclude)} cannot be left out",
                 "hpctrain retry without --exclude-failed-nodes",
             )
-        if options.site is not None:
-            check_owner(options.site)
         return options
 
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:

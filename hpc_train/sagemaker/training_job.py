@@ -51,8 +51,6 @@ def training_job(
     stopping = {"MaxRuntimeInSeconds": (longest := int(plan.time_s or _DAY_S))}
     if section.spot:
         stopping["MaxWaitTimeInSeconds"] = int(section.max_wait or longest)
-    if section.max_pending is not None:
-        stopping["MaxPendingTimeInSeconds"] = int(section.max_pending)
     return {
         "TrainingJobName": name,
         "RoleArn": section.role,
@@ -158,8 +156,6 @@ _EXAMPLE = (
 _PREFIX = "ml."
 # Channels of every job: its script, and the archive of its folder.
 CHANNELS = ("hpctrain", "code")
-# MaxPendingTimeInSeconds of the service.
-_PENDING_S = (1800, 28 * 86400)
 
 
 def check(site: SourcedSite) -> None:
@@ -178,14 +174,6 @@ def check(site: SourcedSite) -> None:
             f"{site.near('sagemaker.max_wait')}: sagemaker.max_wait is for spare capacity only",
             "add spot: true, or leave max_wait out",
         )
-    if section.max_pending is not None:
-        least, most = _PENDING_S
-        if not least <= section.max_pending <= most:
-            raise SiteProfileError(
-                f"{site.near('sagemaker.max_pending')}: sagemaker.max_pending is "
-                f"{section.max_pending}: SageMaker accepts 30m to 28d",
-                "max_pending: 1h",
-            )
     for name in CHANNELS:
         if name in section.inputs:
             raise SiteProfileError(

@@ -93,9 +93,6 @@ class SageMaker(Value, frozen=True, kw_only=True):
     max_wait: Annotated[
         Duration | None, doc("With spot: longest time from the submission to the end of a job.")
     ] = None
-    max_pending: Annotated[Duration | None, doc("Longest wait for capacity, from 30m to 28d.")] = (
-        None
-    )
 
 
 class Storage(Value, frozen=True, kw_only=True):

@@ -5,30 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_train.base.errors import HpcTrainError, StoreError
-from hpc_train.base.files import sha256_of
-from hpc_train.base.values import Sourced
+from hpc_train.base.errors import StoreError
 from hpc_train.runs.json_files import read_json
 from hpc_train.runs.nodes import nodes_of
-from hpc_train.runs.run import PROFILE, PROFILE_DIGEST, Manifest, RunFolder
+from hpc_train.runs.run import Manifest, RunFolder
 from hpc_train.runs.run_folders import find, is_run, read_run, read_study, run_folders
 from hpc_train.runs.run_states import run_of
 from hpc_train.scripts.explain import Explained, explain
 from hpc_train.sites.batch_system import find_batch_system
-from hpc_train.sites.load import load_site
-from hpc_train.sites.profile import SourcedSite
 
 
 class ExplainedRun(NamedTuple):
     """The items of a run; `title` names it if its folder has several.
 
-    `changed` is the site profile if it is not the file any more that the run was planned with: its
-    sources are then left out.
+    The site's profile may have changed since, so that its sources are left out.
     """
 
     title: str
     items: tuple[Explained, ...]
-    changed: str
 
 
 def find_run(word: Path, root: Path) -> Path | None:
@@ -62,36 +56,10 @@ def explain_run(folder: Path) -> ExplainedRun:
 
 def _explained(run: RunFolder, title: str) -> ExplainedRun:
     manifest = read_json(run.manifest, Manifest)
-    site = _unchanged_site(manifest)
-    changed = "" if site else str(manifest.provenance.get(PROFILE, "")) or manifest.plan.site
-    items = explain(manifest.plan, site)
+    items = explain(manifest.plan, None)
     placed = run_of(read_run(run), None)
     if nodes := nodes_of(placed):
         batch = find_batch_system(placed.submission.executor).title if placed.submission else ""
         node = Explained(kind="node", name="nodes", value=list(nodes), origin=batch, why="")
         items = (*items, node)
-    return ExplainedRun(title, tuple(items), changed)
-
-
-def _unchanged_site(manifest: Manifest) -> SourcedSite | None:
-    """Return the site of a run if its profile is the one that the run was planned with."""
-    file = Path(str(manifest.provenance.get(PROFILE, "")))
-    try:
-        if sha256_of(file) == manifest.provenance.get(PROFILE_DIGEST):
-            return _as_planned(load_site(file), manifest)
-    except (OSError, HpcTrainError):
-        # A file that it inherits from may be gone.
-        return None
-    return None
-
-
-def _as_planned(site: SourcedSite, manifest: Manifest) -> SourcedSite:
-    """Return a site with the names of its files as in the plan.
-
-    The name of a profile in the folder of the submission was relative to that folder.
-    """
-    folder = f"{manifest.provenance.get('cwd', '')}/"
-    if any(one.origin.startswith(folder) for one in manifest.plan.settings.values()):
-        return site
-    origins = {key: place.removeprefix(folder) for key, place in site.origins.items()}
-    return Sourced(value=site.value, origins=origins)
+    return ExplainedRun(title, tuple(items))

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.base.files import is_regular, open_regular
+from hpc_train.base.files import is_regular
 from hpc_train.logs.collect import logs_of, packs_in, wanted
 from hpc_train.logs.line import Mark
 from hpc_train.logs.pattern_suggestions import Suggestion, suggested_for
 from hpc_train.logs.read_log import GUESSING, Log, ParseStats, parsers_of, read
 from hpc_train.logs.record import RESULTS
 from hpc_train.reports.collect import deleted_logs
-from hpc_train.runs.expected_runs import run_time_s
 from hpc_train.runs.run import JobState, Run
 from hpc_train.runs.run_folders import read_study
 
@@ -27,9 +25,6 @@ _WORDS = {
     "samples_per_second": "samples/s",
     "tokens_per_second": "tokens/s",
 }
-# A training's event `start` says how many steps it will train.
-_TOTAL_STEPS = re.compile(rb'@hpct \{[^{}\r\n]{0,2000}"total_steps": {0,9}(\d{1,12})')
-_HEAD = 1 << 16
 # Of so many runs at most the log is read.
 _SHOWN_RUNS = 20
 # Logs of a run that show whether anything is measured; there may be one for each of many ranks.
@@ -57,7 +52,6 @@ class LastMeasurement:
         self._marks: dict[str, Mark] = {}
         self._values: dict[str, float] = {}
         self._step: int | None = None
-        self._total: int | None = None
 
     def text(self) -> str:
         """Return `step 120, 0.25 s a step, 320 samples/s, loss 1.3`; empty before the first one."""
@@ -75,22 +69,11 @@ class LastMeasurement:
                 parts.append(f"{shown} {_WORDS[name]}" if name in _WORDS else f"{name} {shown}")
         return ", ".join(parts)
 
-    def steps_left(self) -> str:
-        """Return `12 min to step 300` at the last step time; empty if that is not known."""
-        seconds = self._values.get("step_time")
-        if self._step is None or self._total is None or seconds is None:
-            return ""
-        return f"{_minutes((self._total - self._step) * seconds)} to step {self._total:,}"
-
     def _read(self) -> None:
         for name in ("rank-0.out", "node-0.out", "job.out"):
             path = self._folder.logs / name
             if not is_regular(path) or not path.stat().st_size:
                 continue
-            if self._total is None:
-                with open_regular(path) as file:
-                    stated = _TOTAL_STEPS.search(file.read(_HEAD))
-                self._total = int(stated[1]) if stated else None
             mark, log = self._marks.setdefault(name, Mark()), Log(self._folder.run_id, path, name)
             look, census = self._wanted, ParseStats()
             for pack in read(log, parsers_of(look), census, mark):
@@ -106,22 +89,9 @@ def time_left(run: Run) -> str:
     if plan is None or plan.time_s is None or run.status is None:
         return ""
     left_s = max(0.0, plan.time_s - (time.time() - run.status.started))
-    return f"{_minutes(left_s)} to the time limit"
-
-
-def hours_used(run: Run) -> str:
-    """Return `3.2 GPU-h` of all starts of a job so far, `node-h` without GPUs; empty if unknown."""
-    plan = run.manifest.plan if run.manifest is not None else None
-    if plan is None or run.status is None:
-        return ""
-    hours = (run_time_s(run.starts, run.status, time.time()) or 0.0) / 3600
-    nodes, gpus = plan.topology.nodes, plan.topology.gpus_per_node
-    return f"{hours * nodes * gpus:.3g} GPU-h" if gpus else f"{hours * nodes:.3g} node-h"
-
-
-def _minutes(seconds: float) -> str:
-    minutes = round(max(0.0, seconds) / 60)
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+    minutes = round(left_s / 60)
+    text = f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+    return f"{text} to the time limit"
 
 
 class RunProgress:
@@ -134,10 +104,7 @@ class RunProgress:
         self._texts: dict[str, str] = {}
 
     def texts(self, runs: Sequence[Run]) -> dict[str, str]:
-        """Return `step 120, 0.25 s a step, 2 min to step 600, 41 min to the time limit` by run.
-
-        Then the GPU-hours so far.
-        """
+        """Return `step 120, 0.25 s a step, loss 1.3, 41 min to the time limit` by run."""
         now = time.monotonic()
         running = [run for run in runs if run.state is JobState.RUNNING][:_SHOWN_RUNS]
         if now - self._read_at >= self._every_s:
@@ -150,8 +117,7 @@ class RunProgress:
         """Return that of one run, read now; empty before its first measurement."""
         last = self._known.setdefault(run.folder.run_id, LastMeasurement(run))
         measured = last.text()
-        parts = (measured, last.steps_left(), time_left(run), hours_used(run))
-        return ", ".join(filter(None, parts)) if measured else ""
+        return ", ".join(filter(None, (measured, time_left(run)))) if measured else ""
 
 
 # A benchmark of a network measures no training, and `collect` prints what it measures.

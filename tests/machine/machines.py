@@ -36,7 +36,7 @@ def output(shape: str, **more: str) -> str:
         for name, file in (names | (AMD if amd else {})).items()
         if (FIXTURES / f"{shape}.{file}.txt").exists()
     }
-    found = {"host": "node1\nx86_64", "interfaces": "", "disks": "", "cpus": "", **found, **more}
+    found = {"host": "node1\nx86_64", "interfaces": "", "cpus": "", **found, **more}
     parts = [f"\n{MARK} {name}\n{text}\n{MARK} = 0\n" for name, text in found.items()]
     return "Welcome to the cluster!\n" + "".join(parts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.machine.hardware import Link, gpu_order, guess
-from hpc_train.machine.read_hardware import disks, links, read_hardware
+from hpc_train.machine.read_hardware import links, read_hardware
 from hpc_train.machine.read_topology import nvidia_topology, rocm_gpus, rocm_topology
 from hpc_train.plans.binding import nearest_nics
 from tests.machine.machines import fixture, output
@@ -97,20 +97,3 @@ def test_a_link_without_a_carrier_is_not_up() -> None:
 def test_without_a_cable_a_link_has_no_speed(speed: str) -> None:
     (found,) = links("", f"eth0 1 up {speed} 0\n")
     assert found.mbps is None
-
-
-def test_only_disks_for_jobs_are_storage() -> None:
-    text = """\
-Filesystem     Type  1024-blocks     Used Available Capacity Mounted on
-/dev/sda2      xfs      52403200 20000000  32403200      39% /
-/dev/sda1      xfs       1038336   300000    738336      29% /boot
-tmpfs          tmpfs   263000000        0 263000000       0% /dev/shm
-/dev/sda3      xfs       1038336   300000    738336      29% /opt
-/dev/sda4      xfs       1038336   300000    738336      29% /opt/site
-/dev/nvme0n1   xfs    1875374592 10000000 1865374592      1% /local scratch
-/dev/pmem0     ext4   1048576000 10000000 1038576000      1% /optane
-df: /gpfs: Stale file handle
-"""
-    disk, other = disks(text)
-    assert (disk.path, disk.kind, disk.size_mib) == ("/local scratch", "xfs", 1831420)
-    assert (other.path, other.kind) == ("/optane", "ext4")

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from hpc_train.base.errors import PlanError, SiteProfileError, StoreError
+from hpc_train.base.errors import PlanError, SiteProfileError, StoreError, SubmitError
+from hpc_train.runs.executor import ExecutorOptions
 from hpc_train.sagemaker import submit_jobs
-from hpc_train.sagemaker.submit_jobs import pack
+from hpc_train.sagemaker.submit_jobs import SageMakerExecutor, pack
 from hpc_train.sagemaker.training_job import job_name, training_job
 from tests.sagemaker.jobs import ROLE, job, site
 
@@ -67,10 +68,10 @@ def test_spare_capacity_has_checkpoints_and_a_longest_wait(tmp_path: Path) -> No
 def test_without_a_longest_wait_spare_capacity_waits_as_long_as_the_job_may_run(
     tmp_path: Path,
 ) -> None:
-    keys = "  spot: true\n  max_pending: 40m\n  bucket"
+    keys = "  spot: true\n  bucket"
     found = request(tmp_path, change=(("  bucket", keys),))
     limits = {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 3600}
-    assert found["StoppingCondition"] == {**limits, "MaxPendingTimeInSeconds": 2400}
+    assert found["StoppingCondition"] == limits
 
 
 def test_a_job_gets_the_gpus_and_cores_of_its_instances(tmp_path: Path) -> None:
@@ -135,11 +136,6 @@ def test_what_a_job_cannot_have(
         (f"{ROLE}", "training", "sagemaker.role"),
         ("s3://my-bucket", "my-bucket", "sagemaker.bucket"),
         ("  bucket", "  max_wait: 1h\n  bucket", "max_wait is for spare capacity only"),
-        (
-            "  bucket",
-            "  max_pending: 60s\n  bucket",
-            "max_pending is 00:01:00: SageMaker accepts 30m",
-        ),
         ("  bucket", "  inputs: {code: s3://abc}\n  bucket", "the channel 'code' is for hpctr"),
         ("  bucket", "  inputs: {x: s3://a}\n  bucket", "inputs.x: 's3://a' is not valid: s3://BU"),
         ("ml.g5", "g5", "training jobs; did you mean 'ml.g5.12xlarge'?"),
@@ -224,3 +220,9 @@ def test_data_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_job_may_run_for_28_days(tmp_path: Path) -> None:
     found = request(tmp_path, "resources.time=28d")
     assert found["StoppingCondition"] == {"MaxRuntimeInSeconds": 28 * 86_400}
+
+
+def test_no_host_can_be_left_out(tmp_path: Path) -> None:
+    options = ExecutorOptions(exclude=("algo-1",))
+    with pytest.raises(SubmitError, match="AWS chooses the hosts of a job; algo-1 cannot be left"):
+        SageMakerExecutor().ready(tmp_path, [], options)

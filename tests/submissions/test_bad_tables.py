@@ -11,20 +11,14 @@ import msgspec
 import pytest
 
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.jobs.job import Topology
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.report import ReportOptions
 from hpc_train.reports.report_inputs import ReportInputs, report_inputs
-from hpc_train.runs.run import JobStart, JobState, JobStatus, Run
+from hpc_train.runs.run import JobState, JobStatus, Run
 from hpc_train.runs.run_states import runs_below
 from hpc_train.scaling.record_arrays import records_in
-from hpc_train.submissions.last_measurement import (
-    LastMeasurement,
-    RunProgress,
-    hours_used,
-    time_left,
-)
+from hpc_train.submissions.last_measurement import LastMeasurement, RunProgress, time_left
 from hpc_train.submissions.submit import submit
 from tests.slurm.fake_slurm import FakeSlurm
 from tests.submissions.on_slurm import RESULTS, job
@@ -85,7 +79,7 @@ def test_two_tables_in_other_units(tmp_path: Path) -> None:
     assert values == pytest.approx([0.5, 0.27, 0.501, 0.271])
 
 
-LEFT = "1 h 50 min to the time limit, 0.167 node-h"
+LEFT = "1 h 50 min to the time limit"
 EVENT = '@hpct {"step": %d, "step_time": 0.25, "loss": %s}\n'
 
 
@@ -116,27 +110,12 @@ def test_the_time_to_the_limit(run: Run) -> None:
     assert time_left(msgspec.structs.replace(run, status=None)) == ""
 
 
-def test_the_time_to_the_last_step_follows_from_the_number_of_steps(run: Run) -> None:
-    log(run, '@hpct {"event": "start", "world_size": 2, "total_steps": 1201}\n' + EVENT % (1, "2"))
+def test_what_a_running_run_measured_is_read_at_intervals(run: Run) -> None:
+    log(run, EVENT % (1, "2"))
     name, progress = run.folder.run_id, RunProgress(3600.0)
-    text = f"step 1, 0.25 s a step, loss 2, 5 min to step 1,201, {LEFT}"
+    text = f"step 1, 0.25 s a step, loss 2, {LEFT}"
     assert progress.texts([run]) == {name: text}
     log(run, EVENT % (2, "1"))
     assert progress.texts([run]) == {name: text}
     ended = msgspec.structs.replace(run, state=JobState.COMPLETED)
     assert progress.texts([ended]) == RunProgress(0.0).texts([ended]) == {}
-
-
-def test_the_hours_are_those_of_all_starts(run: Run) -> None:
-    assert run.status is not None
-    assert run.manifest is not None
-    began = run.status.started
-    first = JobStart(restart=0, started=began - 9000, ended=began - 1800, exit_code=75)
-    status = msgspec.structs.replace(run.status, restart_count=1)
-    again = msgspec.structs.replace(run, status=status, starts=(first,))
-    assert hours_used(again) == "2.17 node-h"
-    topology = Topology(nodes=2, tasks_per_node=4, gpus_per_node=4, cpus_per_task=1)
-    plan = msgspec.structs.replace(run.manifest.plan, topology=topology)
-    manifest = msgspec.structs.replace(run.manifest, plan=plan)
-    assert hours_used(msgspec.structs.replace(again, manifest=manifest)) == "17.3 GPU-h"
-    assert hours_used(msgspec.structs.replace(run, status=None)) == ""
