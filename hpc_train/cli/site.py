@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,21 +11,12 @@ import msgspec
 from hpc_train.base.data_folders import schema_file
 from hpc_train.base.errors import HpcTrainError, ProbeError
 from hpc_train.base.values import encode_unit, has_errors
-from hpc_train.cli.options import (
-    path_option,
-    prepare_and_warn,
-    results_option,
-    setting_options,
-    sites,
-)
+from hpc_train.cli.options import path_option, sites
 from hpc_train.cli.output import busy, echo_table, say
 
 if TYPE_CHECKING:
     from hpc_train.machine.check_site import ProfileCheck
-    from hpc_train.machine.smoke_job import Smoke
     from hpc_train.pbs.live_pbs import LivePbs
-    from hpc_train.runs.run import RunFolder
-    from hpc_train.scripts.prepare import Prepared
     from hpc_train.slurm.live_cluster import Cluster
 
 # Exit code of --live if Slurm, or a part of its answers, could not be read.
@@ -36,7 +25,7 @@ _UNREAD = 3
 
 @click.group()
 def site() -> None:
-    """List, show, check, draft and test site profiles."""
+    """List, show, check and draft site profiles."""
 
 
 @site.command("check")
@@ -126,57 +115,6 @@ def _same(compared: int, name: str, cluster: Cluster | LivePbs) -> str:
     values = f"{compared} value{'' if compared == 1 else 's'}"
     version = f"; version {cluster.version}" if cluster.version else ""
     return f"{name} and the cluster {cluster.name} agree: {values}{rest}{version}"
-
-
-@site.command("test")
-@click.argument("wanted", metavar="NAME", shell_complete=sites)
-@setting_options
-@results_option
-def test_site(wanted: str, results: Path, **given: Any) -> None:
-    """Run the smoke job of a site.
-
-    The job runs on two nodes for one minute. It checks that all ranks connect and that a sum is
-    correct, and measures the speed and the interface of a large all-reduce. Differences from the
-    profile are printed.
-    """
-    from hpc_train.machine.smoke_job import read_smoke, write_smoke_job
-
-    with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
-        file = write_smoke_job(Path(folder))
-        try:
-            prepared = prepare_and_warn(file, (), wanted, given)
-        except HpcTrainError as failure:
-            # The file is temporary.
-            failure.message = failure.message.replace(str(file), "the smoke job")
-            raise
-    run = _run(prepared, results)
-    with busy("reading the logs of the job"):
-        smoke = read_smoke(run, prepared.site.site.value)
-    _print_result(smoke)
-    if smoke.warnings:
-        raise SystemExit(1)
-
-
-def _run(prepared: Prepared, results: Path) -> RunFolder:
-    """Submit the job and follow it to its end; exit if it fails."""
-    from hpc_train.cli.follow_runs import follow
-    from hpc_train.cli.submit import start
-
-    done = start(prepared, results)
-    if code := follow(done.home, done):
-        raise SystemExit(code)
-    return done.new[0]
-
-
-def _print_result(smoke: Smoke) -> None:
-    over = f" over {way}" if (way := smoke.transport or smoke.interface) else ""
-    speed = f", {smoke.busbw_gbs} GB/s of bus bandwidth" if smoke.busbw_gbs else ""
-    click.echo(
-        f"{smoke.ranks} ranks on {', '.join(smoke.hosts)}: {smoke.backend}{over}{speed}, "
-        f"started by {smoke.launcher}"
-    )
-    for warning in smoke.warnings:
-        click.echo(f"warning: {warning}")
 
 
 @site.command("init")

@@ -1,6 +1,6 @@
 """Code that runs inside a job; no other part of the package imports it.
 
-Here: the reference trainer, the smoke job, the benchmark of collectives (`collectives`) and the
+Here: the reference trainer, the benchmark of collectives (`collectives`) and the
 event emitter; only the trainer uses torch.
 Not here: anything that runs on the login node.
 """

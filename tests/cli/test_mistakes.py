@@ -130,9 +130,9 @@ MISTAKES = PLAIN | FILES | {
         ("./python3 on", "has no torch", "next: hpctrain diagnose"), python_without_torch,
     ),
     "Python with torch alone": Mistake(
-        "site test local --nodes 1", 1,
+        "submit --site local --wait python -m hpc_train.trainer.train --batch-size 8", 1,
         ("rank 0 on", "Python finds no module hpc_train", "next: hpctrain diagnose"),
-        python_with_torch_alone, variables={"XDG_CONFIG_HOME": "config"},
+        python_with_torch_alone,
     ),
     "two jobs in one diagnosis": Mistake(
         "diagnose a.log b.log", 0, ("== a.log", "== b.log\nFAILED  ValueError: bad"),
