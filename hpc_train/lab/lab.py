@@ -50,6 +50,7 @@ from hpc_train.lab.settings import (
 )
 from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf, slurmdbd_conf
 from hpc_train.lab.state_file import Lab, node_states
+from hpc_train.runs.json_files import exclusive
 
 _GRACE_S = 2.0
 
@@ -61,7 +62,7 @@ def down() -> str:
         LabError: something cannot be removed.
     """
     check_root()
-    with state_file.only_one():
+    with exclusive(state_file.LOCK):
         found = state_file.read()
         settings = found.settings if found else Settings()
         if not found and not leftovers(settings):
@@ -129,7 +130,7 @@ def up(options: Mapping[str, Any], say: Say) -> tuple[Lab, bool]:
     check_root()
     check(settings)
     check_machine(settings)
-    with state_file.only_one():
+    with exclusive(state_file.LOCK):
         found = state_file.read()
         if found and any(map(is_alive, found.daemons)):
             if different := differences(found.settings, settings):

@@ -1,19 +1,17 @@
 """The state file of a running lab, and what `lab status` shows of it."""
 
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from hpc_train.base.errors import LabError
 from hpc_train.base.files import write_atomic
 from hpc_train.base.values import Value, decode_unit, encode_unit
 from hpc_train.lab.daemons import NETNS, Daemon, ask, is_alive, namespace, namespaces, slurm
 from hpc_train.lab.settings import HOST_LINK, NAME, Settings
 
 RECORD = Path(f"/run/hpctrain-{NAME}.json")
+# Held while a command changes the lab.
+LOCK = Path(f"/run/.hpctrain-{NAME}.lock")
 
 
 class Lab(Value, frozen=True, kw_only=True):
@@ -64,25 +62,6 @@ def existing_namespaces() -> tuple[str, ...]:
 def has_host_link() -> bool:
     """Whether the machine's interface to the lab exists."""
     return Path("/sys/class/net", HOST_LINK).exists()
-
-
-@contextmanager
-def only_one() -> Iterator[None]:
-    """Prevent two commands from changing labs at the same time.
-
-    The lock is a name in the abstract socket namespace; it needs no file and ends with its owner.
-
-    Raises:
-        LabError: another command holds it.
-    """
-    with socket.socket(socket.AF_UNIX) as lock:
-        try:
-            lock.bind("\0hpctrain-lab")
-        except OSError:
-            raise LabError(
-                "another `hpctrain lab` command is running", "wait for it, then try again"
-            ) from None
-        yield
 
 
 class LabState(Value, frozen=True, kw_only=True):

@@ -1,7 +1,6 @@
 """What Slurm says of a script: `sbatch --test-only`, and the facts that a refusal is about."""
 
 import getpass
-import os
 import tempfile
 from functools import cache
 from pathlib import Path, PurePath
@@ -15,7 +14,7 @@ from hpc_train.sites.profile import SiteProfile
 from hpc_train.slurm import live_cluster
 from hpc_train.slurm.live_cluster import SlurmAnswer, SlurmFacts
 from hpc_train.slurm.sbatch import answer_of, ask_sbatch
-from hpc_train.slurm.slurm_commands import call_slurm, notices
+from hpc_train.slurm.slurm_commands import call_slurm
 from hpc_train.submissions.submit import cluster_of
 
 _TIMEOUT_S = 10.0
@@ -50,7 +49,7 @@ def ask_slurm(
     facts = resources(cluster) if about else SlurmFacts()
     if about & {"account", "qos"}:
         facts = replace(facts, associations=accounts(cluster))
-    return replace(answer, subject=subject, notices=notices(os.environ, options), facts=facts)
+    return replace(answer, subject=subject, facts=facts)
 
 
 @cache

@@ -99,7 +99,13 @@ def _keys(job: SourcedJob, site: SourcedSite) -> Iterator[str]:
     launcher = spec.launcher or profile.launchers.default
     yield line("name", spec.name)
     yield line("command", spec.command, "your program")
-    yield line("launcher", launcher, _or(tuple(_other_launchers(job, site))))
+    several = spec.resources.nodes > 1
+    others = (
+        name
+        for name in profile.launchers.allowed
+        if name != launcher and not (several and is_for_one_node(name))
+    )
+    yield line("launcher", launcher, _or(tuple(others)))
     if spec.partition is not None:
         yield line("partition", spec.partition, _partitions(profile, spec.partition))
     if profile.sagemaker is not None and profile.sagemaker.image is None:
@@ -114,16 +120,6 @@ def _keys(job: SourcedJob, site: SourcedSite) -> Iterator[str]:
         yield line("qos", spec.qos, f"placeholder: your own; {_or(tuple(names))}")
     if spec.constraint is not None:
         yield line("constraint", spec.constraint, "placeholder: a feature of the nodes")
-
-
-def _other_launchers(job: SourcedJob, site: SourcedSite) -> Iterator[str]:
-    """Yield the other launchers of the site with which the job renders."""
-    several = job.value.resources.nodes > 1
-    for name in site.value.launchers.allowed:
-        spec = msgspec.structs.replace(job.value, launcher=name)
-        renders = _refusal(msgspec.structs.replace(job, value=spec), site) is None
-        if renders and name != job.value.launcher and not (several and is_for_one_node(name)):
-            yield name
 
 
 def _refusal(job: SourcedJob, site: SourcedSite) -> HpcTrainError | None:

@@ -27,8 +27,6 @@ _IMAGE = "ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME:TAG"
 _OF_REGISTRY = re.compile(
     r"\A[a-zA-Z0-9][\w./-]{0,254}(?::\w[\w./-]{0,254}){0,2}(?:@[\w:]{1,254})?\Z"
 )
-# Longest training job: AWS, SageMaker quotas.
-_LONGEST_S = 28 * _DAY_S
 
 
 def training_job(
@@ -135,16 +133,6 @@ def _checked(plan: LaunchPlan, site: SourcedSite) -> SageMaker:
             f"{plan.settings[f'secrets.{name}'].origin}: secrets.{name}: AWS forbids secrets in "
             "the request of a training job",
             "read it in the program, from AWS Secrets Manager, with the role of the job",
-        )
-    longest, place = int(plan.time_s or _DAY_S), site.near("sagemaker.max_wait")
-    if longest > _LONGEST_S:
-        where = plan.settings["time"].origin
-        raise PlanError(f"{where}: time: a training job runs for 28 days at most", "--time 28d")
-    if section.spot and section.max_wait is not None and section.max_wait < longest:
-        raise PlanError(
-            f"{place}: sagemaker.max_wait is {section.max_wait}, less than the time limit of the "
-            f"job, {longest} s",
-            "a longer max_wait, or a shorter --time",
         )
     return section
 

@@ -234,7 +234,7 @@ class SlurmAnswer(Value, frozen=True, kw_only=True):
 
     `subject` is the script that was judged, `warnings` are errors that sbatch prints although it
     accepts the script. `line` and `stray` are the line and the word that sbatch itself names, or 0
-    and an empty text; `notices` are on the variables of this shell.
+    and an empty text.
     """
 
     outcome: Literal["accepted", "refused", "unanswered"]
@@ -244,7 +244,6 @@ class SlurmAnswer(Value, frozen=True, kw_only=True):
     refusal: Refusal | None = None
     line: int = 0
     stray: str = ""
-    notices: tuple[str, ...] = ()
     facts: SlurmFacts = SlurmFacts()
 
 

@@ -77,11 +77,6 @@ REFUSED = (
     "--mem-bind=", "--cpu-freq=", "--gres=", "--profile=", "--gpu-freq=", "--delay-boot=",
     "--time=", "--time-min=", "--partition=", "--nodefile=", "--distribution=", "--distribution=,",
     "--node=2", "--nodes two", "-N two", "-c0", "-n 1k", "-dafterall:1", "-mblok",
-    "--gres=gpu:2 --gpus=2 --nodes=2", "--gres=gpu:2 --gpus=3 --nodes=2",
-    "--gres=gpu:4 --gpus=2 --nodes=1", "--gres=gpu:2 --gpus=8 --nodes=2",
-    "--gpus-per-node=2 --gpus=2 --nodes=2", "--gpus-per-node=2 --gpus=3",
-    "--gres=gpu:2 --gpus=2 --nodes=2-4", "--gres=gpu:a100:2 --gpus=4 --nodes=2",
-    "--gpus-per-task=1 --ntasks=4 --gpus=8", "--gpus-per-task=2 --ntasks=4 --gpus=4",
     "--gres-flags=allow-task-sharing", "--requeue=fast",
 )  # fmt: skip
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from hpc_train.lab import state_file
 from hpc_train.lab.lab import leftovers
 from hpc_train.lab.settings import Settings
 from tests.lab.conftest import Hpctrain
@@ -73,12 +71,3 @@ def with_broken(daemon: str, folder: Path) -> dict[str, str]:
     )
     broken.chmod(0o755)
     return {"PATH": f"{folder}:/usr/bin:/bin"}
-
-
-def test_one_command_at_a_time(no_lab: None, hpctrain: Hpctrain) -> None:
-    with socket.socket(socket.AF_UNIX) as lock:
-        lock.bind("\0hpctrain-lab")
-        done = hpctrain("up")
-    assert done.returncode == 2
-    assert "another `hpctrain lab` command" in done.stderr
-    assert state_file.read() is None

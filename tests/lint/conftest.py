@@ -115,11 +115,6 @@ ANSWERS = {
         refusal=Refusal(meaning="no such feature", options=("constraint",)),
     ),
     "unanswered": SlurmAnswer(outcome="unanswered", words="no answer within 30.0 s"),
-    "variable": SlurmAnswer(
-        outcome="accepted",
-        words="to start at once on n1",
-        notices=("SBATCH_QOS=q is effective: sbatch reads it as --qos",),
-    ),
 }
 
 

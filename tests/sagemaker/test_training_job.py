@@ -111,8 +111,6 @@ def test_a_name_of_a_job_is_one_of_the_service(name: str) -> None:
         (("launcher=srun",), (), "does not offer srun: SageMaker has no srun; allowed: torchrun"),
         (("launcher=mpirun",), (), "does not offer mpirun: it starts ranks through ssh"),
         (("secrets={TOKEN: env}",), (), "AWS forbids secrets in the request"),
-        (("resources.time=28d1s",), (), "a training job runs for 28 days at most"),
-        (("resources.time=3h",), SPOT, "sagemaker.max_wait is 02:00:00, less than the time limit"),
         (("container.mounts=[/data]",), (), "container.mounts: SageMaker starts the image without"),
         (("container=null",), (), "the job names no image"),
         (("container.image=docker://ubuntu",), (), "'docker://ubuntu' is not a name in one"),

@@ -1,10 +1,9 @@
 """Starts and stops the twin of a site, whose record is a file in /run."""
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +52,7 @@ from hpc_train.lab.twins.slurm_conf import (
     twin_partitions,
     users_of_machine,
 )
+from hpc_train.runs.json_files import exclusive
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.partition import ANY, Partition, Qos
 from hpc_train.sites.profile import SiteProfile
@@ -105,15 +105,6 @@ def is_running(twin: Twin) -> bool:
     return twin.complete and all(is_alive(daemon) for daemon in twin.daemons)
 
 
-@contextmanager
-def locked(what: str) -> Iterator[None]:
-    """Hold a lock while a twin is started or stopped; it ends with its owner."""
-    RECORDS.mkdir(mode=0o755, exist_ok=True)
-    with (RECORDS / f".{what}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _file(name: str) -> Path:
     return RECORDS / f"{name}.json"
 
@@ -134,7 +125,7 @@ def start(profile: SiteProfile) -> tuple[Twin, bool]:
         LabError: it cannot be started; nothing is left behind.
     """
     _check(profile)
-    with locked(profile.name):
+    with exclusive(RECORDS / f".{profile.name}.lock"):
         found = read(profile.name)
         if found and is_running(found) and _same(profile, found.place):
             return found, False
@@ -151,7 +142,7 @@ def stop(name: str) -> bool:
     """
     check_root()
     name = name.rpartition("/")[2].removesuffix(".yaml")
-    with locked(name):
+    with exclusive(RECORDS / f".{name}.lock"):
         found = read(name)
         if found:
             _clear(found)

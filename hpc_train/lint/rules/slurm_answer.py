@@ -268,17 +268,5 @@ def unanswered(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(1, f"{answer.subject} was not checked: {_plain(answer.words)}")
 
 
-@rule(
-    "HT804",
-    "info",
-    "variables of this shell (--ask)",
-    advice="unset the variables before sbatch, which would use them",
-)
-def shell_variables(subject: Subject) -> Iterator[RuleHit]:
-    answer = subject.context.answer
-    for text in answer.notices if answer else ():
-        yield RuleHit(1, _plain(text))
-
-
 def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
