@@ -64,7 +64,7 @@ def resumes(case: str, group: RankGroup, folder: Path) -> list[float]:
     saved, last = torch.load(folder / "states", weights_only=True)
     assert training.furthest(model.state(), saved) > 1e-3, "it must begin with other parameters"
     assert checkpoint.resume(model.model, model.updates.optimizer) == SAVED
-    model.updates.resume(None)
+    model.updates.resume(SAVED, None)
     found = [training.furthest(model.state(), saved)]
     train(case, group, model, range(SAVED, STEPS))
     found.append(training.furthest(model.state(), last))
