@@ -105,12 +105,7 @@ def generate(size: int, ranks: int) -> tuple[Path, Path]:
     return log, folder
 
 
-def ours(path: Path, form: str = "auto") -> dict[str, float]:
-    """Collect in a fresh process; return what it says of itself."""
-    return measured([COLLECT, str(path), form])
-
-
-def measured(script: list[str]) -> dict[str, float]:
+def measured(*script: str) -> dict[str, float]:
     """Run a script with its arguments in a fresh process; return what it says of itself."""
     command = [sys.executable, "-c", *script]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -121,39 +116,21 @@ def measured(script: list[str]) -> dict[str, float]:
 
 def rows(log: Path, folder: Path, rounds: int) -> list[tuple[str, str, str, str]]:
     """Measure everything in turns, so that other load hits all alike; keep the best."""
-    size = log.stat().st_size / 1e6
-    mine: list[dict[str, float]] = []
-    single: list[dict[str, float]] = []
-    diagnoses: list[dict[str, float]] = []
-    for _ in range(rounds):
-        single.append(ours(log, "events"))
-        diagnoses.append(measured([DIAGNOSE, str(log)]))
-        mine.append(ours(log))
-    best = min(found["wall"] for found in mine)
-    cpu = min(found["cpu"] for found in mine)
-    peak = max(one["mib"] for one in (*mine, *single, *diagnoses))
-    return [
-        ("collect", f"{best:.2f} s", f"{size / best:.0f} MB/s", f"CPU {cpu:.2f} s"),
-        ("records", f"{mine[0]['records']:.0f}", "", ""),
-        of_ours("collect, one format", single, size),
-        of_ours("diagnose, with NCCL", diagnoses, size),
-        ("peak memory", f"{peak:.0f} MiB", "", "at most 200 MB"),
-        of_ranks(folder, rounds),
-    ]
-
-
-def of_ranks(folder: Path, rounds: int) -> tuple[str, str, str, str]:
-    """Return the row of many small files."""
-    best = min(ours(folder)["wall"] for _ in range(rounds))
     files = list(folder.iterdir())
-    rate = f"{sum(path.stat().st_size for path in files) / 1e6 / best:.0f} MB/s"
-    return f"{len(files)} rank files, 500 KB each", f"{best:.2f} s", rate, "two processes"
-
-
-def of_ours(name: str, rounds: list[dict[str, float]], size: float) -> tuple[str, str, str, str]:
-    """Return the row of the best round."""
-    best, cpu = (min(one[clock] for one in rounds) for clock in ("wall", "cpu"))
-    return name, f"{best:.2f} s", f"{size / best:.0f} MB/s", f"CPU {cpu:.2f} s"
+    scripts = {
+        "collect": (COLLECT, str(log), "auto"),
+        "collect, one format": (COLLECT, str(log), "events"),
+        "diagnose, with NCCL": (DIAGNOSE, str(log)),
+        f"collect {len(files)} rank files, two processes": (COLLECT, str(folder), "auto"),
+    }
+    turns = [{name: measured(*script) for name, script in scripts.items()} for _ in range(rounds)]
+    found = []
+    for name in scripts:
+        size = sum(one.stat().st_size for one in ([log] if "rank" not in name else files)) / 1e6
+        best, cpu = (min(turn[name][clock] for turn in turns) for clock in ("wall", "cpu"))
+        found.append((name, f"{best:.2f} s", f"{size / best:.0f} MB/s", f"CPU {cpu:.2f} s"))
+    peak = max(one["mib"] for turn in turns for one in turn.values())
+    return [*found, ("peak memory", f"{peak:.0f} MiB", "", "at most 200 MB")]
 
 
 def machine() -> str:

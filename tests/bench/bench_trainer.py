@@ -30,13 +30,19 @@ class Rate(NamedTuple):
 
 def command(strategy: str, *, own: bool, steps: int) -> list[str]:
     """Return the command of the reference trainer, or of the script."""
-    module = f"tests.bench.hand_written.{'reference' if own else strategy}"
-    words = [str(BATCH), str(steps)]
+    words = [strategy, str(BATCH), str(steps)]
     if own:
-        words = ["--global-batch-size", str(BATCH), "--steps", str(steps), "--strategy", strategy]
+        words = ["reference", "--global-batch-size", str(BATCH), "--steps", str(steps)]
+        words += ["--strategy", strategy]
         words += ["--data", "synthetic", "--width", "16", "--no-accuracy"]
     start = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={RANKS[strategy]}"]
-    return [sys.executable, *(start if RANKS[strategy] > 1 else []), "-m", module, *words]
+    return [
+        sys.executable,
+        *(start if RANKS[strategy] > 1 else []),
+        "-m",
+        "tests.bench.hand_written",
+        *words,
+    ]
 
 
 def rate(strategy: str, *, own: bool, steps: int) -> Rate:

@@ -32,12 +32,6 @@ def test_the_plan_is_followed_and_the_option_wins() -> None:
     assert [event["backend"] for event in events(out, "start")] == ["gloo"]
 
 
-def test_a_word_that_is_no_backend_is_refused() -> None:
-    code, _, err = joined(planned="smoke")
-    assert code == 2
-    assert "HPCTRAIN_BACKEND='smoke' is none of nccl, gloo, mpi" in err
-
-
 def test_nccl_without_a_gpu_is_refused_before_a_rank_starts() -> None:
     words = (*COMMAND, "--backend", "nccl")
     code, out, err = finish(start(trainer(*words), **meeting_point(), LOCAL_WORLD_SIZE=2))

@@ -13,7 +13,6 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402  # torch is an extra
 
-from hpc_train.jobs.job import JobLifecycle  # noqa: E402
 from hpc_train.trainer import checkpoint, stop_request  # noqa: E402
 from hpc_train.trainer.checkpoint import CheckpointError  # noqa: E402
 
@@ -74,14 +73,6 @@ def test_a_resumed_training_is_the_undisturbed_one_bit_for_bit() -> None:
         assert torch.equal(mine, other)
 
 
-def test_the_exit_code_is_the_one_that_a_job_waits_for() -> None:
-    assert JobLifecycle().requeue_on == (checkpoint.RESUBMIT,)
-
-
-def test_without_a_checkpoint_a_training_starts() -> None:
-    assert Training().resume() == 0
-
-
 def test_the_last_two_remain(folder: Path) -> None:
     training = Training()
     training.step()
@@ -126,35 +117,12 @@ def test_a_checkpoint_that_was_being_written_is_no_checkpoint(folder: Path) -> N
     assert not list(folder.glob("*.new"))
 
 
-def test_a_checkpoint_of_another_model_is_refused() -> None:
-    training = Training()
-    training.step()
-    training.save(1)
-    with pytest.raises(CheckpointError, match=r"0\.bias is \[4\] there, \[5\] here"):
-        Training(width=5).resume()
-
-
 def test_a_folder_that_cannot_be_written_is_an_error(folder: Path) -> None:
     folder.write_text("a file")
     training = Training()
     training.step()
     with pytest.raises(CheckpointError, match="step-0000000001: not written: "):
         training.save(1)
-
-
-def test_a_failed_save_keeps_the_one_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    training = Training()
-    training.step()
-    training.save(1)
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(checkpoint, "write_sums", full)
-    with pytest.raises(CheckpointError, match="No space left on device"):
-        training.save(2)
-    assert not list(folder.glob("*.new"))
-    assert Training().resume() == 1
 
 
 class Disk:

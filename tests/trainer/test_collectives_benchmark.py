@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -108,10 +107,3 @@ def test_a_root_that_is_no_rank_is_refused_before_ranks_start() -> None:
     code, out, err = finish(start(command, **meeting_point(), LOCAL_WORLD_SIZE=2))
     assert (code, out) == (2, "")
     assert err.endswith("error: --root 2: the ranks are 0 to 1\n")
-
-
-def test_defaults_are_those_of_the_documentation() -> None:
-    options = parse_options(["all_reduce"])
-    assert (options.smallest, options.largest, options.factor) == (1024, 64 * 2**20, 4)
-    page = Path("docs/logs-and-tables.md").read_text(encoding="utf-8")
-    assert "20 timed calls" in page and options.iterations == 20

@@ -97,12 +97,6 @@ def test_activations_agree_with_the_memory_tracker_of_torch() -> None:
     assert 2 * counted(gpt)["activation_bytes"] == pytest.approx(activations, rel=0.1)
 
 
-def test_a_model_alone_has_parameters_only() -> None:
-    found = counted(lambda: nn.Linear(3, 2))
-    assert found["parameters"] == 8
-    assert "flops_per_sample" not in found
-
-
 def test_inputs_of_a_library_and_a_loss() -> None:
     class Keyed(nn.Module):
         def __init__(self) -> None:
@@ -158,10 +152,3 @@ def test_a_model_that_cannot_be_counted_has_the_line_and_a_hint(
     assert error in found["error"]
     assert line.replace("train.py", f"{name}.py") in found["line"]
     assert found["hint"]
-
-
-def test_a_module_that_is_not_there(answer: Answer) -> None:
-    found = answer("not_there_at_all:make_model")
-    assert found["error"].startswith("ModuleNotFoundError")
-    assert found["line"] == ""
-    assert "current folder" in found["hint"]

@@ -34,10 +34,6 @@ def test_global_batches_do_not_depend_on_the_ranks(ranks: int) -> None:
     assert whole == parts
 
 
-def test_each_epoch_has_its_own_order() -> None:
-    assert shares(1, epoch=1) != shares(1, epoch=2)
-
-
 def test_workers_change_neither_batches_nor_their_order() -> None:
     assert share(0, 2, epoch=3, workers=2) == share(0, 2, epoch=3)
 
@@ -72,7 +68,3 @@ def test_digits_split_is_fixed_and_whole() -> None:
 )
 def test_launcher_is_recognised(names: tuple[str, ...], size: int, launcher: str) -> None:
     assert launcher_of(dict.fromkeys(names, "0"), size) == launcher
-
-
-def test_the_batch_script_is_no_step() -> None:
-    assert launcher_of({"RANK": "0", "SLURM_STEP_ID": "-5"}, 1) == "single"

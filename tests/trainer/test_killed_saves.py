@@ -16,40 +16,21 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402  # torch is an extra
+pytest.importorskip("torch")
 
-from hpc_train.trainer import checkpoint  # noqa: E402
+from hpc_train.trainer import checkpoint
+from tests.trainer.test_checkpoint import Training
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*weights_only.*")
 MOMENTS = 12
 RENAMES = ("rename", "replace", "link", "unlink", "mkdir", "rmdir")
 
 
-class Training:
-    """A model of two layers; its state after each step is known."""
-
-    def __init__(self) -> None:
-        torch.manual_seed(0)
-        self.model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1))
-        self.optimizer = torch.optim.AdamW(self.model.parameters())
-
-    def step(self) -> None:
-        self.optimizer.zero_grad()
-        self.model(torch.randn(4, 8)).square().mean().backward()
-        self.optimizer.step()
-
-    def save(self, step: int, keep: int = 2) -> None:
-        checkpoint.save(step, self.model, self.optimizer, keep=keep)
-
-    def save_beside(self, step: int) -> None:
-        """Save, and train on."""
-        checkpoint.async_save(step, self.model, self.optimizer)
-        self.step()
-        checkpoint.finish()
-
-    def weights(self) -> list[list[float]]:
-        return [value.flatten().tolist() for value in self.model.parameters()]
+def save_beside(training: Training, step: int) -> None:
+    """Save, and train on."""
+    training.async_save(step)
+    training.step()
+    checkpoint.finish()
 
 
 def in_a_process(action: Callable[[], object]) -> int:
@@ -94,9 +75,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ckpt"
 
 
-@pytest.mark.parametrize("save", [Training.save, Training.save_beside])
+@pytest.mark.parametrize("save", [Training.save, save_beside])
 def test_a_save_is_killed_at_any_moment(
-    folder: Path, save: Callable[[Training, int], None]
+    folder: Path, save: Callable[[Training, int], object]
 ) -> None:
     """What is resumed is always one of two whole states, and the next save works."""
     training = Training()
@@ -132,7 +113,7 @@ def test_the_only_checkpoint_is_saved_again(folder: Path) -> None:
     """Killed at each change of a name by the save, there is always a whole one of this step."""
     training = Training()
     training.step()
-    again = partial(training.save, 1, keep=1)
+    again = partial(checkpoint.save, 1, training.model, training.optimizer, keep=1)
     again()
     for moment in count(1):
         before = training.weights()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.forked_trainer import train
-from tests.trainer.launching import TINY, events, finish, meeting_point, start
+from tests.trainer.launching import events, finish, meeting_point, start
 
 pytest.importorskip("torch")
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,20 +117,6 @@ def test_a_training_goes_on_without_a_checkpoint_that_cannot_be_written(
     stop.touch()
     code, out, _ = run(tmp_path, HPCTRAIN_STOP_FILE=stop, **nowhere)
     assert (code, "stopped after step 1 of 60, which is not saved\n" in out) == (1, True)
-
-
-def test_shards_are_resumed_by_whole_models(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
-    aid = ("--fail-rank", "1", "--fail-step", "40")
-    assert run(tmp_path, "--strategy", "fsdp", "--checkpoint-steps", "16", *aid)[0] != 0
-    code, out, _ = run(tmp_path, "--strategy", "ddp")
-    assert (code, "resumed after step 32\n" in out) == (0, True)
-    assert result(out)["loss"] == pytest.approx(undisturbed["loss"], rel=1e-5)
-
-
-def test_without_the_variable_and_the_option_nothing_is_saved(tmp_path: Path) -> None:
-    words = (*TINY, "--batch-size", "32", "--no-accuracy")
-    assert train(*words, ranks=1, HPCTRAIN_LOG_DIR=tmp_path)[0].returncode == 0
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_rank_that_cannot_write_fails_the_checkpoint_of_all(tmp_path: Path) -> None:

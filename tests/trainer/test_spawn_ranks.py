@@ -47,11 +47,6 @@ def test_nothing_set_runs_here(tmp_path: Path) -> None:
     assert finish(start((script(tmp_path),))) == (0, "rank None None None\n", "note\n")
 
 
-def test_with_rank_set_runs_here(tmp_path: Path) -> None:
-    code, out, _ = finish(start((script(tmp_path),), RANK=1, LOCAL_WORLD_SIZE=2, WORLD_SIZE=2))
-    assert (code, out) == (0, "rank 1 None 2\n")
-
-
 def test_second_node_and_one_log_per_rank(tmp_path: Path) -> None:
     (tmp_path / "rank-2.out").write_text("kept\n")
     node = {"LOCAL_WORLD_SIZE": 2, "NNODES": 2, "NODE_RANK": 1, "WORLD_SIZE": 4}
@@ -104,14 +99,6 @@ def test_rank_that_failed_first_is_named_when_both_have_ended(tmp_path: Path) ->
     parent.send_signal(signal.SIGCONT)
     assert finish(parent)[0] == 8
     assert failure.read_text().startswith("1 ")
-
-
-def test_failure_file_that_exists_is_left_alone(tmp_path: Path) -> None:
-    failure = tmp_path / "failure"
-    failure.write_text("9 other 9\n")
-    extra = {**meeting_point(), "LOCAL_WORLD_SIZE": 2, "HPCTRAIN_FAILURE_FILE": failure}
-    assert finish(start((script(tmp_path, SECOND.format("sys.exit(3)")),), **extra))[0] == 3
-    assert failure.read_text() == "9 other 9\n"
 
 
 def test_after_a_signal_to_the_job_no_rank_failed_first(tmp_path: Path) -> None:

@@ -55,18 +55,6 @@ def test_wrong_job_is_said_once_before_ranks_start(
     assert words in err
 
 
-def test_as_many_steps_are_profiled_as_the_training_has_from_the_third_on() -> None:
-    parse_options((*BATCH, "--steps", "6", "--profile-steps", "4"))
-    parse_options((*BATCH, "--steps", "1"))
-    parse_options((*BATCH, "--profile-steps", "4000"))
-
-
-def test_no_accuracy_and_defaults() -> None:
-    options = parse_options([*BATCH, "--no-accuracy"])
-    assert options.no_accuracy
-    assert (options.data, options.epochs) == ("digits", None)
-
-
 def test_global_batch_is_constant_and_batch_per_rank_grows() -> None:
     strong = [share_batch(128, None, ranks) for ranks in (1, 2, 4)]
     weak = [share_batch(None, 64, ranks) for ranks in (1, 2, 4)]
