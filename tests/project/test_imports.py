@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from functools import cache
@@ -92,17 +91,6 @@ def test_the_package_loads_its_interface_at_the_first_use() -> None:
 def test_a_report_of_two_logs_loads_few_modules() -> None:
     modules, _ = after("report examples/logs/gpt-8.log examples/logs/gpt-16.log --gpus 8,16")
     assert sum(f"{name}.".startswith("hpc_train.") for name in modules) <= 90
-
-
-def test_event_emitter_needs_the_standard_library_only() -> None:
-    source = ROOT / "hpc_train" / "trainer" / "emit.py"
-    imported: set[str] = set()
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            imported.update(alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            imported.add((node.module or "").partition(".")[0])
-    assert imported - set(sys.stdlib_module_names) == set()
 
 
 def test_a_report_as_text_loads_no_figures(tmp_path: Path) -> None:

@@ -43,37 +43,6 @@ def test_an_older_python_gets_one_sentence() -> None:
     )
 
 
-def test_the_declared_python_is_the_one_that_is_checked() -> None:
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    source = (ROOT / "hpc_train" / "__init__.py").read_text(encoding="utf-8")
-    assert 'requires-python = ">=3.10"' in project
-    assert "sys.version_info < (3, 10)" in source
-
-
-ALLOWED = {
-    *(
-        ".ci",
-        ".pre-commit-hooks.yaml",
-        ".gitignore",
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
-        "LICENSE",
-        "Makefile",
-        "README.md",
-    ),
-    *("constraints.txt", "docs", "examples", "hpc_train", "pyproject.toml", "results"),
-    *("site_profiles", "templates", "tests"),
-}
-
-
-def test_only_these_are_tracked_at_the_top() -> None:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
-    if listed.returncode:
-        pytest.skip("not a checkout of git")
-    names = {name.partition("/")[0] for name in listed.stdout.decode().split("\0") if name}
-    assert names == ALLOWED
-
-
 # Click keeps the options of help that a command was asked for first.
 @pytest.mark.process
 def test_the_page_is_current() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hpc_train.base import decode
 from hpc_train.base.data_folders import data_file
 from hpc_train.base.errors import HpcTrainError
-from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
+from hpc_train.base.slurm_options import advice, sbatch_grammar, srun_grammar
 from hpc_train.diagnosis.scan_logs import marks
 from hpc_train.diagnosis.signatures import failures
 from hpc_train.lint.directives import value_forms
@@ -52,15 +52,6 @@ def test_each_file_is_read() -> None:
     }  # fmt: skip
     for name, read in READ.items():
         assert read(), name
-
-
-def test_the_variables_of_sbatch_stand_for_its_options() -> None:
-    options = sbatch_grammar()
-    assert set(sbatch_variables().values()) <= set(options.long)
-    assert {*options.short.values(), *srun_grammar().short.values()} <= {
-        *options.long,
-        *srun_grammar().long,
-    }
 
 
 def test_a_damaged_file_is_named_with_its_line(

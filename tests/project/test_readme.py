@@ -22,7 +22,6 @@ from tests.project.shown_commands import (
 
 README = ROOT / "README.md"
 COMMANDS = ROOT / "docs/commands.md"
-LAB = ROOT / "docs/lab.md"
 REPORT = ROOT / "results/studies/digits-two-cores/report.md"
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 
@@ -56,13 +55,6 @@ def test_make_targets_exist() -> None:
         word for line in commands(README, "make") for word in line.split()[1:] if "=" not in word
     }
     assert named - targets == set()
-
-
-def test_the_packages_are_those_that_make_test_installs() -> None:
-    (line,) = commands(LAB, "apt-get", "#")
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    missing = [name for name in line.split()[2:] if f":{name}" not in makefile]
-    assert missing == []
 
 
 def with_output() -> list[Shown]:

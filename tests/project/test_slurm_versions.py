@@ -63,20 +63,6 @@ def test_every_version_has_what_is_written_and_called(version: str) -> None:
     assert [why for pair in sorted(used()) if (why := problem(*pair, version))] == []
 
 
-def test_an_option_of_some_versions_is_found_out() -> None:
-    script = (
-        "#SBATCH --segment=2\nx=$(squeue --only-job-state | wc)\nsrun -n 2 --uid=1 bash --rcfile"
-    )
-    assert {why for pair in in_script(script) if (why := problem(*pair, "23.02"))} == {
-        "sbatch has --segment only from 24.05 on",
-        "squeue has no only-job-state",
-        "srun has --uid only until 22.05",
-    }
-    assert problem("srun", "n", "20.11") == ""
-    assert problem("srun", "N1", "20.11") == ""
-    assert problem("srun", "no-such-option", "24.11") == "srun has no no-such-option"
-
-
 def test_the_versions_are_in_order() -> None:
     table = slurm_versions()
     assert table.versions == TESTED
