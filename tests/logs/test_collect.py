@@ -77,16 +77,6 @@ def test_of_a_folder_the_logs_lie_up_to_five_levels_below(tmp_path: Path) -> Non
     assert {Path(source).name for source in found} == {f"{level}.out" for level in range(1, 6)}
 
 
-def test_auto_merges_two_kinds_of_line_in_order(tmp_path: Path) -> None:
-    text = b"Training time: 5 seconds\n" + EVENT + b"Training time: 6 seconds\n"
-    records = list(collect("r", [write(tmp_path / "a.out", text)]))
-    assert [(record.line, record.parser) for record in records] == [
-        (1, "book"),
-        (2, "events"),
-        (3, "book"),
-    ]
-
-
 def test_plug_in_takes_its_turn_among_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,12 +102,6 @@ def test_plug_in_takes_its_turn_among_the_others(
 def test_unknown_parser_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="unknown parser 'event'; did you mean 'events'"):
         collect("r", [tmp_path / "a.out"], "event")
-
-
-def test_empty_file_has_no_records(tmp_path: Path) -> None:
-    empty = write(tmp_path / "a.out", b"")
-    packed = write(tmp_path / "b.out.gz", gzip.compress(b""))
-    assert list(collect("r", [empty, packed])) == []
 
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -177,8 +161,3 @@ def test_cut_lines_are_counted_and_warned_of(
     assert lines(records) == [("a.out", 2)]
     assert census.damaged == {"a.out": 2}
     assert "a.out: 2 lines are truncated, overwritten or without a number" in caplog.text
-
-
-def test_nul_bytes_and_invalid_utf8_do_not_shift_lines(tmp_path: Path) -> None:
-    log = write(tmp_path / "a.out", b"\x00" * 100 + b"\n\xff\xfe\x80\r\n\n" + EVENT)
-    assert [record.line for record in collect("r", [log])] == [4]

@@ -50,15 +50,6 @@ def test_epoch_is_global_and_counts_as_the_step() -> None:
     assert hits(line) == [("epoch_time", 4.5, "global", 2, 0), ("loss", 0.7, "global", 2, 0)]
 
 
-def test_end_has_no_step() -> None:
-    line = b'@hpct {"v":1,"event":"end","rank":0,"steps":40,"time_to_train":3.5,"accuracy":0.97}\n'
-    assert hits(line) == [
-        ("steps", 40, "global", None, 0),
-        ("time_to_train", 3.5, "global", None, 0),
-        ("accuracy", 0.97, "global", None, 0),
-    ]
-
-
 def test_free_event_of_any_script() -> None:
     assert hits(b'@hpct {"step": 10, "step_time": 0.12, "loss": 2.0, "mood": 5}') == [
         ("step_time", 0.12, "per_rank", 10, None),
@@ -113,19 +104,9 @@ def test_braces_and_at_signs_in_strings_and_nested_values() -> None:
     assert unreadable(text) == 0
 
 
-def test_deep_nesting_in_a_closed_event_does_not_either() -> None:
-    assert unreadable(b'@hpct {"a":' + b"[" * 15_000 + b"}\n") == 1
-
-
 def test_invalid_utf8_nul_and_crlf() -> None:
     text = b'\x00\xff\xfe@hpct {"host":"\xff{","loss":1}\r\n\x00@hpct {"loss":2}\r\n'
     assert [value for _, value, *_ in hits(text)] == [1, 2]
-
-
-def test_bandwidths_of_an_event_keep_its_message_size() -> None:
-    text = b'@hpct {"event": "smoke", "message_size": 1024, "busbw": 9.5, "step_time": 0.1}\n'
-    found = {hit.metric: hit.message_size for _, hit, _ in parse(text)}
-    assert found == {"message_size": None, "busbw": 1024, "step_time": None}
 
 
 def stated(text: bytes) -> list[str]:
@@ -149,3 +130,9 @@ def test_hostile_conditions_are_cut_cleaned_or_left_out() -> None:
     secrets = b'"HF_TOKEN":"abcdefgh1234","who":"hf_ABCDEFGHIJKLMNOPQRSTUVWX"'
     assert stated(b'@hpct {"conditions":{' + secrets + b"}}\n") == []
     assert stated(b'@hpct {"condition":3,"conditions":[1]}\n') == []
+
+
+def test_bandwidths_of_an_event_keep_its_message_size() -> None:
+    text = b'@hpct {"event": "smoke", "message_size": 1024, "busbw": 9.5, "step_time": 0.1}\n'
+    found = {hit.metric: hit.message_size for _, hit, _ in parse(text)}
+    assert found == {"message_size": None, "busbw": 1024, "step_time": None}

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from hpc_train.base.metrics import UNITS
-from hpc_train.logs.formats.generic import Generic, quantities
+from hpc_train.logs.formats.generic import Generic
 from hpc_train.logs.line import Line
 from tests.logs.parse_text import Brief, brief
 
@@ -64,18 +64,3 @@ def test_a_rank_of_the_prefix_is_that_of_the_line() -> None:
     assert brief(b"[rank3]: [GPU1] Epoch 2 loss 0.5", "generic") == [
         ("loss", 0.5, "per_rank", 2, 3)
     ]
-
-
-@pytest.mark.parametrize("text", ["x 12.5", "x 1,234.5", "x -3e-4", "x .5", "x 1.5k tokens/s"])
-def test_numbers(text: str) -> None:
-    expected = {"12.5": 12.5, "1,234.5": 1234.5, "-3e-4": -3e-4, "1.5k": 1500.0}
-    found = [one.value for one in quantities(text)]
-    assert found == ([expected[text.split()[1]]] if text.split()[1] in expected else [])
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["v1.2.3", "2024-01-02", "03:04:05,678", "10.0.0.1:29500", "a1", "1e", "gpu-3", "5x", "7 9%d"],
-)
-def test_what_is_no_number(text: str) -> None:
-    assert [one.text for one in quantities(text)] in ([], ["7"])

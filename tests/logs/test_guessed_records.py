@@ -65,12 +65,6 @@ def test_rate_of_a_single_rank_is_that_of_the_job(
     assert {one[3] for one in found if one[1] == "samples_per_second"} == {scope}
 
 
-def test_named_parser_reads_any_log(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    log.write_text("iter 1: loss 2.0, time 100.0ms, mfu 30%\n")
-    assert [one.metric for one in collect("run", [log], "generic")] == ["loss", "step_time"]
-
-
 def test_a_loss_that_is_no_number_is_counted_once(tmp_path: Path) -> None:
     log, census = tmp_path / "a.log", ParseStats()
     log.write_text("Epoch [1, loss: nan\n" + EPOCHS)

@@ -63,7 +63,3 @@ def test_node_of_a_line(raw: bytes, node: str | None) -> None:
 def test_text_behind_a_prefix_may_look_like_another(rest: str) -> None:
     assert peel(f"3: {rest}") == Prefix(rest, rank=3, task=3)
     assert peel(f"12:00:00 3: {rest}") == Prefix(rest, rank=3, task=3)
-
-
-def test_date_behind_a_prefix_belongs_to_the_next_one() -> None:
-    assert peel("3: Jan 12 10:00:00 [rank5]: x") == Prefix("x", rank=5, task=3)

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
 
 from hpc_train.logs.collect import collect
-from hpc_train.logs.formats.base import Unreadable
-from hpc_train.logs.formats.mlperf import events_in
 from hpc_train.logs.read_log import ParseStats
 
 LOGS = Path(__file__).parents[1] / "log_files" / "mlperf"
-
-
-def line(key: str, value: str = "null", metadata: str = "{}", ms: int = 1000) -> bytes:
-    return (
-        f':::MLLOG {{"namespace": "", "time_ms": {ms}, "event_type": "X", "key": "{key}", '
-        f'"value": {value}, "metadata": {metadata}}}\n'
-    ).encode()
 
 
 def test_what_several_ranks_print_counts_once() -> None:
@@ -34,9 +24,3 @@ def test_what_several_ranks_print_counts_once() -> None:
     ]
     # The second event of the line is cut.
     assert sum(census.damaged.values()) == 1
-
-
-def test_broken_events_without_end_are_given_up() -> None:
-    found = list(islice(events_in(":::MLLOG {" * 8000), 200))
-    assert len(found) < 100
-    assert all(isinstance(event, Unreadable) for event in found)

@@ -34,11 +34,6 @@ def test_kinds_of_channels(tail: str, kind: str) -> None:
     assert seen(channel(tail) * 3).channels == {kind: 3}
 
 
-def test_collnet_is_no_channel() -> None:
-    text = channel("via COLLNET/SHARP/0/GDRDMA", head="CollNet 00/0 : 3 [receive]")
-    assert seen(text + channel("via SHM/")).channels == {"SHM": 1}
-
-
 def test_oldest_version() -> None:
     found = of_file("old_2.4.log")
     assert found.nccl_version == ("2.4.8+cuda10.1",)
@@ -172,15 +167,3 @@ def test_lines_that_are_alike_count_each() -> None:
     assert found.channels == {"NET/IB/GDRDMA": 3}
     assert found.first["network"] == "log:300002"
     assert found.first["NET/IB/GDRDMA"] == "log:300005"
-
-
-def test_carriage_return_ends_what_stands_before() -> None:
-    found = seen("h9:7:8 [0] waits\r" + channel("[send] via NET/IB/0"))
-    assert found.without_gdr == ("h1:NET/IB/0",)
-
-
-def test_more_different_lines_than_are_remembered() -> None:
-    lines = [channel(f"[send] via NET/IB/{number}") for number in range(50_010)]
-    found = seen("".join((*lines, *lines[:20])))
-    assert found.channels == {"NET/IB": 50_030}
-    assert found.first["NET/IB"] == "log:1"

@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from hpc_train.diagnosis.signature_matcher import Clock
 from hpc_train.logs.read_log import LineSample, ParseStats
-from tests.logs.parse_text import values
-
-
-def test_milliseconds_and_percent_of_a_log() -> None:
-    log = b"iter 1: loss 2.1, time 51.00ms, mfu 35.00%\n"
-    assert values(log, "step_time") == [0.051]
-    assert values(log, "mfu") == [0.35]
-
-
-def test_megabytes_of_a_log() -> None:
-    log = b"# OSU MPI Bandwidth Test v5.6\n# Size      Bandwidth (MB/s)\n4        30.17\n"
-    assert values(log, "algbw") == [0.03017]
 
 
 def seen(lines: int, source: str = "a.log") -> dict[str, LineSample]:
@@ -61,9 +49,3 @@ def test_the_year_of_a_late_line_is_not_looked_for() -> None:
     assert not clock.wants_year
     clock.look("2025-01-31 11:59:59 text")
     assert clock.time(SHORT) is None
-
-
-def test_a_stamp_far_from_the_beginning_is_not_the_time_of_the_line() -> None:
-    stamp = "2025-01-31 11:59:59"
-    assert Clock().time(f"{'x' * 381}{stamp}") == "2025-01-31T11:59:59"
-    assert Clock().time(f"{'x' * 382}{stamp}") is None

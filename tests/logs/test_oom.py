@@ -29,21 +29,6 @@ FOREIGN = _line(
     unused="300.00 MiB",
     others="Process 4711 has 500.00 MiB memory in use. Process 4712 has 40.00 GiB memory in use. ",
 )
-OLD = (
-    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 1; 15.90 GiB total"
-    " capacity; 15.00 GiB already allocated; 10.00 MiB free; {reserved} reserved in total by"
-    " PyTorch)"
-)
-CONTAINER = (
-    "OutOfMemoryError: CUDA out of memory. Tried to allocate 10.74 GiB. GPU 0 has a total capacity"
-    " of 47.53 GiB of which 7.86 GiB is free. {others}Process 4711 has 39.44 GiB memory"
-    " in use. Of the allocated memory 20.52 GiB is allocated by PyTorch, and {unused} is reserved"
-    " by PyTorch but unallocated."
-)
-ALONE = CONTAINER.format(others="", unused="18.59 GiB")
-CROWDED = CONTAINER.format(others="Process 9 has 12.00 GiB memory in use. ", unused="1.00 GiB")
-CROWDED = CROWDED.replace("39.44", "27.50")
-HIP = FULL.replace("CUDA out", "HIP out")
 
 
 @pytest.mark.parametrize(

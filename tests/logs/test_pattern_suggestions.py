@@ -28,15 +28,11 @@ LINES = [
 
 
 @pytest.mark.parametrize(("text", "values"), LINES)
-def test_offers(text: str, values: dict[str, float]) -> None:
+def test_an_offered_option_reads_the_offered_value(text: str, values: dict[str, float]) -> None:
     found = suggestions([b"nothing here", text.encode()])
     assert {one.metric: one.value for one in found} == pytest.approx(values)
     assert {(one.line, one.text) for one in found} == {(2, text)}
-
-
-@pytest.mark.parametrize(("text", "values"), LINES)
-def test_an_offered_option_reads_the_offered_value(text: str, values: dict[str, float]) -> None:
-    for one in suggestions([text.encode()]):
+    for one in found:
         (pattern,) = own_patterns([one.option], "per_rank")
         (hit,) = UserPattern(pattern).read(Line(text.encode()))
         assert isinstance(hit, Hit)

@@ -6,15 +6,6 @@ from hpc_train.diagnosis.signatures import Sighting, catalogue, explain
 from tests.logs.sighted import ids, sighted
 
 BY_ID = catalogue().by_id
-TRACEBACK = """\
-Traceback (most recent call last):
-  File "/job/train.py", line 9, in <module>
-    main()
-    ^^^^^^
-  File "/job/model.py", line 31, in build
-    raise ValueError("CUDA out of memory. Tried to allocate 1.00 GiB")
-{error}
-"""
 BOX = """\
 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 ============================================================
@@ -73,12 +64,6 @@ def test_the_box_of_torchrun() -> None:
     assert (error.rank, error.text) == (11, "ValueError: heads: 3")
 
 
-def test_the_boxes_of_two_attempts() -> None:
-    box = BOX.format(error="ValueError: heads: 3", signal="")
-    entries = [one for one in sighted(box + box) if one.signature.endswith("_rank")]
-    assert ["root" in _groups(one) for one in entries] == [False, True, False, True]
-
-
 def test_boxes_of_two_agents_at_once() -> None:
     first = BOX.format(error="ValueError: one", signal="").splitlines()
     second = (
@@ -102,10 +87,6 @@ def test_the_box_of_old_versions() -> None:
     (sighting,) = sighted(text)
     assert (sighting.rank, sighting.time) == (2, "2021-06-01T10:00:00")
     assert _groups(sighting)["root"] == "yes"
-
-
-def test_a_cut_box_is_nothing() -> None:
-    assert ids("  rank      : 3 (local\n  traceback : none\n  exitcode  : x\n") == []
 
 
 def test_the_line_after_last_error_is_the_cause() -> None:
@@ -132,11 +113,6 @@ def test_times_and_nodes() -> None:
         ("2025-01-31T12:00:03", "n5"),
         (None, "n6"),
     ]
-
-
-def test_without_a_year_there_is_no_time() -> None:
-    (sighting,) = sighted("[rank3]:[E131 12:00:01.25 x.cpp:832] NCCL communicator was aborted")
-    assert (sighting.time, sighting.rank) == (None, 3)
 
 
 def test_the_file_names_the_rank_where_no_line_does() -> None:
@@ -171,15 +147,3 @@ def test_an_assertion_without_a_text_is_told_by_its_code() -> None:
     assert explain(BY_ID["python_exception"], sighting).title == (
         "AssertionError: assert x.size == y.size"
     )
-
-
-def test_the_traceback_of_a_worker_comes_after_that_of_its_loader() -> None:
-    text = (
-        TRACEBACK.format(error="KeyError: Caught KeyError in DataLoader worker process 3.")
-        + "Original "
-        + TRACEBACK.format(error="KeyError: 'img'")
-    )
-    assert [one.text for one in sighted(text)] == [
-        "KeyError: Caught KeyError in DataLoader worker process 3.",
-        "KeyError: 'img'",
-    ]

@@ -60,37 +60,6 @@ def test_of_very_many_only_some_are_kept() -> None:
     assert reader.counts["exit_error"] == 1000
 
 
-def test_what_is_only_counted_still_ends_a_traceback() -> None:
-    error = "RuntimeError: NCCL error in: Work.cpp:5, system error\n"
-    frame = 'Traceback (most recent call last):\n  File "/a.py", line 3, in f\n    f()\n'
-    reader = SymptomReader("log")
-    log = io.BytesIO((error * 300 + (frame + error) * 2 + error + "KeyError: 3\n").encode())
-    for line, _ in dispatch(log, [reader]):
-        reader.read(line)
-    assert reader.counts == {"nccl_error": 303}
-    assert not reader.wants_next
-
-
-def test_what_follows_a_last_error_is_another_matter_alone() -> None:
-    both = "torch.distributed.DistBackendError: NCCL error in: Work.cpp:5\nLast error:\nKilled: x\n"
-    reader = SymptomReader("log")
-    for line, _ in dispatch(io.BytesIO((both * 300 + "Killed: x\n" * 9).encode()), [reader]):
-        reader.read(line)
-    assert reader.counts["nccl_last_error"] == 300
-
-
-def test_a_part_of_a_box_is_not_the_box() -> None:
-    entry = (
-        "  time      : 2026-01-05_10:11:12\n  rank      : 3 (local_rank: 3)\n"
-        "  exitcode  : 1 (pid: 99)\n  traceback : To enable traceback see: x\n"
-    )
-    reader = SymptomReader("log")
-    log = entry * 250 + entry.splitlines(keepends=True)[-1] * 5
-    for line, _ in dispatch(io.BytesIO(log.encode()), [reader]):
-        reader.read(line)
-    assert reader.counts == {"torchrun_child_failed_rank": 250}
-
-
 @pytest.mark.parametrize(
     ("line", "name"), [(line, name) for name, lines in LINES.items() for line in lines]
 )

@@ -85,8 +85,3 @@ def test_times_without_a_step_are_numbered_by_their_lines(tmp_path: Path) -> Non
     assert [(row[2], row[5], row[6]) for row in rows] == [  # type: ignore[index]
         (3.0, 1, None), (4.0, 1, 1), (5.0, 2, None), (6.0, 2, 1),
     ]  # fmt: skip
-
-
-def test_what_is_no_time_keeps_no_step(tmp_path: Path) -> None:
-    ranks = LogPattern(regex=r"size (?P<world_size>\d+)", scope="global")
-    assert found(tmp_path, "size 4\n", ranks)[0][5] is None  # type: ignore[index]

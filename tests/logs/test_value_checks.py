@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,6 @@ def one(metric: str, value: float, unit: str = "", line: int = 1, **more: Any) -
     fields: dict[str, Any] = {"run": "r", "source": "r.log", "parser": "p", "scope": "global"}
     unit = unit or UNITS[metric]
     return Record(line=line, metric=metric, value=value, unit=unit, **{**fields, **more})
-
-
-def series(
-    values: Sequence[float], metric: str = "samples_per_second", **more: Any
-) -> Iterator[Record]:
-    return (one(metric, value, line=line, **more) for line, value in enumerate(values, 1))
 
 
 def sound(records: Iterable[Record], census: ParseStats | None = None) -> list[Record]:
