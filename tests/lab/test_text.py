@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.base.errors import HpcTrainError, LabError
+from hpc_train.base.errors import LabError
 from hpc_train.base.values import Memory
 from hpc_train.lab.lab import profile_text
 from hpc_train.lab.requirements import overlap
-from hpc_train.lab.settings import Settings, check, differences, memory
+from hpc_train.lab.settings import Settings, check, differences
 from hpc_train.sites.load import load_site
 
 SMALL = Settings(nodes=2, gpus=1, gpu_type="h100", mem=Memory(2048), cpus=4)
@@ -31,12 +31,6 @@ SMALL = Settings(nodes=2, gpus=1, gpu_type="h100", mem=Memory(2048), cpus=4)
 def test_refused_settings(settings: Settings) -> None:
     with pytest.raises(LabError, match="--"):
         check(settings)
-
-
-def test_memory_needs_a_unit() -> None:
-    assert memory("4G") == Memory(4096)
-    with pytest.raises(HpcTrainError, match="--mem"):
-        memory("4000")
 
 
 def test_differences_are_named_as_options() -> None:

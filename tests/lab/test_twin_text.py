@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.base.data_folders import profile_folder
-from hpc_train.lab.twins.slurm_conf import (
-    TwinPaths,
-    account_settings,
-    has_accounting,
-    slurm_conf,
-    users_of_machine,
-)
+from hpc_train.lab.twins.slurm_conf import TwinPaths, account_settings, has_accounting, slurm_conf
 from hpc_train.lab.twins.start_and_stop import assumptions, job_submit
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import Account, SiteProfile, sample_account
@@ -56,23 +50,6 @@ def test_partitions_that_slurm_knows_as_one(tmp_path: Path) -> None:
     rules = line(job_submit(mine), "rules = ")
     assert '["max_nodes"] = 4' in rules
     assert '["max_minutes"] = 120' in rules
-
-
-def test_limits_that_slurm_knows_are_left_to_it(tmp_path: Path) -> None:
-    one = "partitions: [{name: a, max_nodes: 8, max_node_minutes: 99%s}]\n"
-    rules = line(job_submit(profile(tmp_path, one % "")), "rules = ")
-    assert "max_nodes" not in rules
-    assert '["max_node_minutes"] = 99' in rules
-    bounds = ", bounds: [{nodes: '>4', max_time: 1h}]"
-    bounded = line(job_submit(profile(tmp_path, one % bounds)), "rules = ")
-    assert '["for_nodes"] = ">4"' in bounded
-
-
-def test_bounds_without_a_limit_of_the_partition_are_no_limit(tmp_path: Path) -> None:
-    text = "partitions: [{name: a, bounds: [{nodes: '<=91', max_time: 2h}]}]\n"
-    found = line(slurm_conf(profile(tmp_path, text), PLACE), "PartitionName")
-    assert "MaxTime" not in found
-    assert "[1-2000]" in found
 
 
 def test_partitions_of_unknown_size_share_two_thousand_nodes(tmp_path: Path) -> None:
@@ -127,11 +104,6 @@ def test_a_twin_has_only_the_partitions_that_the_profile_names(name: str) -> Non
     assert ("the twin has one, gpu" in "".join(said)) == (not named)
 
 
-def test_gpus_that_nobody_asks_for_are_not_counted(tmp_path: Path) -> None:
-    mine = profile(tmp_path, "gpu_request: none\npartitions: [{name: a, gpus_per_node: 2}]\n")
-    assert "Gres=" not in line(slurm_conf(mine, PLACE), "NodeName")
-
-
 def test_qualities_of_service(tmp_path: Path) -> None:
     mine = profile(
         tmp_path,
@@ -165,12 +137,3 @@ def test_qualities_of_service(tmp_path: Path) -> None:
 )
 def test_an_account_by_its_pattern(pattern: str | None, account: str) -> None:
     assert sample_account(Account(pattern=pattern)) == account
-
-
-def test_users_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SUDO_USER", "someone.else")
-    found = users_of_machine()
-    assert found[0] == "root"
-    assert {"someone.else", "daemon"} < set(found)
-    monkeypatch.setenv("SUDO_USER", "a,b")
-    assert "a,b" not in users_of_machine()

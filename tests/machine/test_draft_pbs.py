@@ -12,7 +12,7 @@ from hpc_train.base.errors import ProbeError
 from hpc_train.base.processes import Answer
 from hpc_train.machine.draft_profile import draft_pbs
 from hpc_train.machine.drift import compare_pbs
-from hpc_train.pbs.live_pbs import LivePbs, pbs_memory, pbs_time, queue_limits, read_pbs, starters
+from hpc_train.pbs.live_pbs import LivePbs, queue_limits, read_pbs, starters
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import SiteProfile
 from tests.slurm.fake_slurm import programs
@@ -88,24 +88,17 @@ def test_a_draft_agrees_with_its_server(tmp_path: Path) -> None:
         assert len(found) == count
 
 
-def test_a_route_has_the_most_gpus_of_its_destinations() -> None:
-    pbs = read_pbs(answer)
-    most = {"small": "8", "large": "64"}
-
-    def limit(**gpus: str) -> int | None:
-        queues = tuple(
-            msgspec.structs.replace(one, most={**one.most, "ngpus": gpus[one.name]})
-            if one.name in gpus
-            else one
-            for one in pbs.queues
-        )
-        changed = msgspec.structs.replace(pbs, queues=queues)
-        return queue_limits(changed, next(one for one in queues if one.destinations)).max_gpus
-
-    assert limit(**most) == 64
-    assert limit(**most, main="16") == 16
-    assert limit(small="8") is None
-    assert limit() is None
+@pytest.mark.parametrize(("large", "most"), [({"ngpus": "64"}, 64), ({}, None)])
+def test_a_route_has_the_most_gpus_of_its_destinations(
+    large: dict[str, str], most: int | None
+) -> None:
+    pbs, added = read_pbs(answer), {"small": {"ngpus": "8"}, "large": large}
+    queues = tuple(
+        msgspec.structs.replace(one, most={**one.most, **added.get(one.name, {})})
+        for one in pbs.queues
+    )
+    changed = msgspec.structs.replace(pbs, queues=queues)
+    assert queue_limits(changed, next(one for one in queues if one.destinations)).max_gpus == most
 
 
 def test_what_pbs_does_not_say_is_a_question(tmp_path: Path) -> None:
@@ -156,18 +149,3 @@ def test_mpiexec_of_open_mpi_is_not_that_of_cray(
     make("mpirun", "")
     make("mpiexec", "")
     assert starters(lambda *argv, timeout_s: Answer(text=version)) == found
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("01:00:00", 3600), ("90", 90), ("", None), ("1d", None), (None, None)]
-)
-def test_times(text: str | None, seconds: int | None) -> None:
-    assert pbs_time(text) == seconds
-
-
-@pytest.mark.parametrize(
-    ("text", "mebibytes"),
-    [("527672488kb", 515305), ("2gb", 2048), ("1tb", 1 << 20), ("1kb", None), ("many", None)],
-)
-def test_sizes(text: str, mebibytes: int | None) -> None:
-    assert pbs_memory(text) == mebibytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.machine.hardware import Link, gpu_order, guess
+from hpc_train.machine.hardware import gpu_order, guess
 from hpc_train.machine.read_hardware import links, read_hardware
 from hpc_train.machine.read_topology import nvidia_topology, rocm_gpus, rocm_topology
 from hpc_train.plans.binding import nearest_nics
@@ -56,11 +56,6 @@ def test_a_table_with_a_legend_of_nics_and_memory_nodes() -> None:
     assert nearest_nics(found[2]) == ("hsi2",)
 
 
-def test_a_table_copied_with_blanks_for_tabs() -> None:
-    text = fixture("ls6.topology").expandtabs(8).replace(" X ", " X  ")
-    assert nvidia_topology(text) == nvidia_topology(fixture("ls6.topology"))
-
-
 def test_rocm_says_the_names_and_the_places_of_gpus() -> None:
     text = fixture("mi250x.rocm")
     assert [one.numa for one in rocm_topology(text).places] == [3, 3, 1, 1, 0, 0, 2, 2]
@@ -76,24 +71,9 @@ def test_other_adapters(name: str, fabric: str) -> None:
     assert found.hcas == (("mlx5_0", "mlx5_1") if fabric == "roce" else ())
 
 
-def test_interfaces_from_sys_alone() -> None:
-    found = links("", fixture("mi250x.interfaces") + "veth0 1 up 10000 1\nbond0 1 up 25000 1\n")
-    assert found[1] == Link(name="nmn0", up=True, kind="ethernet", mbps=1000)
-    assert [one.name for one in found if one.virtual] == ["lo", "veth0"]
 
 
 @pytest.mark.parametrize(("flags", "up"), [('"UP"', True), ("", False)])
 def test_a_state_that_the_driver_does_not_know(flags: str, up: bool) -> None:
     text = f'[{{"ifname": "ib0", "operstate": "UNKNOWN", "flags": [{flags}]}}]'
     assert [one.up for one in links(text, "")] == [up]
-
-
-def test_a_link_without_a_carrier_is_not_up() -> None:
-    text = '[{"ifname": "ib0", "operstate": "DOWN", "flags": ["NO-CARRIER", "UP"]}]'
-    assert [one.up for one in links(text, "")] == [False]
-
-
-@pytest.mark.parametrize("speed", ["-1", "0", "4294967295", "unknown"])
-def test_without_a_cable_a_link_has_no_speed(speed: str) -> None:
-    (found,) = links("", f"eth0 1 up {speed} 0\n")
-    assert found.mbps is None

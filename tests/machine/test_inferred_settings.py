@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hpc_train.machine.hardware import Gpu, Hardware, Link, Port, gpu_order, guess, usable
-from hpc_train.plans.binding import GpuPlace, NodeTopology, NumaNode, nearest_nics
+from hpc_train.plans.binding import GpuPlace, NodeTopology, NumaNode
 
 
 def link(name: str, **fields: Any) -> Link:
@@ -43,10 +43,6 @@ def test_an_interface_is_up_physical_and_has_an_address(
     changes: dict[str, Any], *, is_usable: bool
 ) -> None:
     assert (link("a", **changes) in usable(machine(link("a", **changes), link("b")))) is is_usable
-
-
-def test_addresses_that_no_tool_reported_are_not_required() -> None:
-    assert usable(machine(link("a", addresses=()))) == (link("a", addresses=()),)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +106,5 @@ def test_the_order_of_gpus_is_that_of_their_cores_if_all_are_known() -> None:
     assert gpu_order(found) == (1, 0)
 
 
-def test_the_nearest_nics_are_all_with_the_shortest_path() -> None:
-    nics = (("m0", "SYS"), ("m1", "PXB"), ("m2", "PIX"), ("m3", "PIX"), ("m4", "?"))
-    assert nearest_nics(GpuPlace(gpu=0, nics=nics)) == ("m2", "m3")
-    assert nearest_nics(GpuPlace(gpu=0, nics=nics[:2])) == ("m1",)
-    assert nearest_nics(GpuPlace(gpu=0, nics=nics[4:])) == ()
+def test_addresses_that_no_tool_reported_are_not_required() -> None:
+    assert usable(machine(link("a", addresses=()))) == (link("a", addresses=()),)

@@ -8,8 +8,8 @@ from hpc_train.base.errors import ProbeError
 from hpc_train.base.slurm_options import Gres
 from hpc_train.base.values import Duration, Memory
 from hpc_train.machine.probe_job import kinds
-from hpc_train.slurm.live_cluster import mpi_plugins, read_cluster, settings
-from tests.machine.machines import Slurm, fixture
+from hpc_train.slurm.live_cluster import read_cluster
+from tests.machine.machines import Slurm
 
 
 def test_the_lab() -> None:
@@ -70,10 +70,6 @@ def test_kinds_are_found_once_and_a_sample_is_idle() -> None:
     assert found[0].sample.name == "gn002"
 
 
-def test_plugins_of_an_older_srun() -> None:
-    assert mpi_plugins(fixture("old.mpi")) == ("none", "pmi2", "pmix", "pmix_v3")
-
-
 def test_a_plugin_without_its_library_is_not_taken() -> None:
     said = "Invalid MPI type 'pmix', --mpi=list for acceptable types"
     assert read_cluster(Slurm("lab", **{"try": said})).mpi.broken == (
@@ -98,8 +94,3 @@ def test_what_is_not_essential_may_be_silent() -> None:
 def test_what_is_essential_may_not(name: str) -> None:
     with pytest.raises(ProbeError, match="Unable to contact slurm controller"):
         read_cluster(Slurm("lab", **{name: "Unable to contact slurm controller"}))
-
-
-def test_a_setting_without_a_value_does_not_take_the_next_line() -> None:
-    said = "Epilog=\nProlog = (null)\r\nClusterName =  lab \n"
-    assert settings(said) == {"Epilog": "", "Prolog": "(null)", "ClusterName": "lab"}

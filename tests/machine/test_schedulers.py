@@ -67,12 +67,6 @@ def test_a_conf_without_a_name_is_a_cluster_while_the_controller_is_down(
     assert why == problem
 
 
-def test_a_conf_of_the_shell_that_is_missing_is_no_reason_to_run_here(bare: Path) -> None:
-    found, _ = find_scheduler({"SLURM_CONF": "/no/slurm.conf"}, asked(problem="cannot be read"))
-    assert found is not None
-    assert found.evidence == "SLURM_CONF=/no/slurm.conf, which cannot be read"
-
-
 @pytest.mark.parametrize(
     ("problem", "slurm"), [("not installed", False), (SILENT, False), (DOWN, True)]
 )
@@ -117,14 +111,6 @@ def test_other_schedulers_are_a_command_with_its_configuration(
     program(bare, command)
     found, _ = find_scheduler(env, asked(problem="not installed"))
     assert (found and found.kind) == kind
-
-
-def test_pbs_is_found_by_its_file(bare: Path) -> None:
-    (bare / "etc" / "pbs.conf").write_text("PBS_SERVER=head\n")
-    assert find_scheduler({}, asked(problem="not installed"))[0] is None
-    program(bare, "qsub")
-    found, _ = find_scheduler({}, asked(problem="not installed"))
-    assert found is not None and found.title == "a PBS cluster"
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "none", "binary", "long"])

@@ -9,8 +9,6 @@ Sources of the facts, each as its tools printed it:
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from hpc_train.machine.read_hardware import read_hardware
@@ -59,38 +57,9 @@ def test_the_links_of_a_frontier_node() -> None:
     assert [links[pair].label for pair in ((0, 1), (0, 3), (1, 7))] == ["XGMI", "XGMI2", "XGMI3"]
 
 
-def test_amd_gpus_without_infinity_fabric() -> None:
-    between = {(0, 1): 2, (0, 2): 3, (1, 2): 3}
-    said = {f"Hops between DRM devices {a} and {b}": str(n) for (a, b), n in between.items()}
-    said |= {f"Link type between DRM devices {a} and {b}": "PCIE" for a, b in between}
-    text = json.dumps({"system": {f"(Topology) {key}": value for key, value in said.items()}})
-    found = {link.gpus: link.kind for link in rocm_topology(text).links}
-    assert found == {(0, 1): "NODE", (0, 2): "SYS", (1, 2): "SYS"}
-
-
-def test_gpus_of_one_socket_and_of_two() -> None:
-    found = topology("ls6")
-    assert {link.gpus: link.label for link in found.links} == {
-        (0, 1): "SYS", (0, 2): "SYS", (1, 2): "NODE",
-    }  # fmt: skip
-    assert not any(link.direct for link in found.links)
-
-
 def test_a_matrix_that_is_cut_off() -> None:
     text = fixture("dgx_h100.topology")
     lines = text.splitlines()
     found = nvidia_topology("\n".join((*lines[:3], lines[3][:40])))
     assert [place.gpu for place in found.places] == [0, 1]
     assert nvidia_topology("No devices were found\n").places == ()
-
-
-NIC = "/sys/class/{}/{}/device/numa_node:{}\n"
-
-
-def test_the_numa_nodes_of_adapters() -> None:
-    pairs = (("infiniband", "mlx5_0", 1), ("net", "eth0", 0), ("infiniband", "mlx5_1", -1))
-    numa = NODE.format(0, "0-3") + NODE.format(1, "4-7")
-    found = topology("mi250x", nics="".join(NIC.format(*one) for one in pairs), numa=numa)
-    assert [(nic.name, nic.numa) for nic in found.nics] == [("mlx5_0", 1), ("mlx5_1", None)]
-    alone = topology("mi250x", nics=NIC.format("net", "eth0", -1), numa=NODE.format(0, "0-7"))
-    assert [(nic.name, nic.numa) for nic in alone.nics] == [("eth0", 0)]

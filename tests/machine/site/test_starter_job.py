@@ -18,9 +18,7 @@ from hpc_train.cli.group import cli
 from hpc_train.jobs.read_job import build_job
 from hpc_train.lint.lint_file import make_linter
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.machine import init_site
 from hpc_train.machine.starter_job import starter_job
-from hpc_train.pbs.live_pbs import LivePbs, PbsQueue
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.scripts.render import render_script
@@ -104,15 +102,6 @@ def test_the_draft_says_what_the_server_says(pbs: RunningPbs) -> None:
     assert (str(queue.max_time), str(queue.mem_per_node)) == ("01:00:00", "8G")
 
 
-@pytest.mark.process
-def test_broken_json_makes_the_same_draft(pbs: RunningPbs) -> None:
-    assert init("mine")[0] == 0
-    pbs.fault("broken-json")
-    assert init("other")[0] == 0
-    texts = [Path(f"site_profiles/{name}.yaml").read_text() for name in ("mine", "other")]
-    assert texts[0].replace("mine", "other") == texts[1]
-
-
 def run(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(cli, list(words), catch_exceptions=False)
     return done.exit_code, done.output
@@ -124,20 +113,6 @@ def test_a_draft_agrees_with_the_server(pbs: RunningPbs) -> None:
     code, output = run("site", "check", "./site_profiles/mine.yaml", "--live")
     last = "mine and the cluster pbs agree: 3 values; version 23.06.06"
     assert (code, output.splitlines()[-1]) == (0, last)
-
-
-@pytest.mark.process
-def test_a_server_without_an_open_queue_is_told(
-    pbs: RunningPbs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    closed = LivePbs(name="srv", queues=(PbsQueue(name="old", open=False),))
-    monkeypatch.setattr(init_site, "read_pbs", lambda: closed)
-    with pytest.raises(
-        ProbeError,
-        match="srv has no open queue to which users submit; closed, or reached by routes only: old",
-    ):
-        init("mine")
-    assert not Path("site_profiles/mine.yaml").exists()
 
 
 @pytest.mark.process
