@@ -32,11 +32,6 @@ def test_a_rate_above_the_ideal_is_not_continued() -> None:
     assert forecast_rate(curve(4, 9, 22), 32)[0] == pytest.approx(44)
 
 
-def test_one_point_out_of_line_widens_the_band() -> None:
-    line, outlier = (forecast_rate(curve(4, 8, last), 32) for last in (15.9, 10))
-    assert outlier[2] / outlier[1] > 1.5 * line[2] / line[1]
-
-
 @given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=8), st.floats(1.01, 4))
 def test_the_band_contains_the_forecast(rates: list[float], times: float) -> None:
     known = curve(*rates)
@@ -75,17 +70,6 @@ def test_rows_beyond_the_measured_sizes_have_a_forecast() -> None:
     assert row_of(found, "ddp", 16).measured
     assert row_of(found, "fsdp", 32).forecast is None
     assert not found.not_forecast
-
-
-def test_a_size_out_of_reach_has_bounds_and_the_reason() -> None:
-    program = gpt(global_batch=1024)
-    measured = tuple(step(128 / ranks, ranks, 1024) for ranks in (1, 4, 8, 16))
-    found = advise(ask(program, A100, 16, 128, measured=measured))
-    assert row_of(found, "ddp", 128).forecast is None
-    (reason,) = found.not_forecast
-    assert reason == (
-        "ddp: no forecast beyond 64, 4 times the largest measured size: measure 32 first"
-    )
 
 
 def test_another_batch_is_another_curve() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -11,9 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from hpc_train.advice.program import RESNET50_PARAMETERS, gpt_flops, gpt_parameters
 from hpc_train.jobs.strategies import (
     GPT_SHAPES,
-    SCHEDULES,
     STRATEGIES,
-    ScheduleName,
     TrainingRequest,
     TrainingSize,
     batch_problem,
@@ -94,11 +92,6 @@ def test_the_bubble_of_four_ranks_and_eight_microbatches(schedule: str, idle: fl
     assert idle_share(asked) == pytest.approx(idle)
 
 
-def test_only_pipelines_have_a_bubble() -> None:
-    assert idle_share(request("ddp")) is None
-    assert idle_share(request("naive")) == pytest.approx(3 / 4)
-
-
 FOUR = TrainingRequest(strategy="ddp", model="gpt-tiny", world_size=4, device="cpu")
 
 
@@ -116,10 +109,6 @@ def test_why_a_strategy_cannot_run(changes: dict[str, object], words: str) -> No
 @pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s not in ("single", "dp")])
 def test_four_ranks_carry_every_other_strategy(strategy: str) -> None:
     assert strategy_problem(replace(FOUR, strategy=strategy)) is None
-
-
-def test_the_schedules_of_a_job_file_are_those_with_stages() -> None:
-    assert get_args(ScheduleName) == tuple(SCHEDULES)
 
 
 def test_parts_of_the_global_batch() -> None:

@@ -103,13 +103,6 @@ def test_the_work_of_the_next_attempt_survives_nothing_of_the_one_before(tmp_pat
     assert found.earlier[0].id == "python_exception"
 
 
-def test_a_number_of_a_restart_that_no_job_reaches_is_none(tmp_path: Path) -> None:
-    """An attempt for each number before it would take minutes."""
-    begun = "hpctrain: restart 1\n" + trace("ValueError: x")
-    found = judged(tmp_path, begun + "hpctrain: restart 999999\n" + trace("KeyError: 'a'"))
-    assert len(found.earlier) <= 1
-
-
 def test_work_that_went_on_survived_the_error(tmp_path: Path) -> None:
     found = judged(tmp_path, trace("ValueError: caught") + STEPS)
     assert (found.outcome, found.root) == ("unknown", None)
@@ -117,11 +110,6 @@ def test_work_that_went_on_survived_the_error(tmp_path: Path) -> None:
     assert "continued after the errors" in found.why
     late = judged(tmp_path, trace("ValueError: caught") + STEPS + trace("KeyError: 'a'"))
     assert root(late).title == "KeyError: 'a'"
-
-
-def test_what_a_buffer_held_is_no_work_after_the_error(tmp_path: Path) -> None:
-    found = judged(tmp_path, trace("ValueError: x") + STEPS[:8000])
-    assert root(found).id == "python_exception"
 
 
 def test_failed_run_without_any_log(tmp_path: Path) -> None:
@@ -139,11 +127,6 @@ def test_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert "b.out.gz" in unreadable[0]
     with pytest.raises(LogParseError, match=r"b\.out\.gz"):
         diagnose_logs(files[1:], ["b.out.gz"], JobEnd())
-
-
-@pytest.mark.parametrize("hostile", ["\x00\xff" * 500, "Traceback (most recent call last):\n" * 99])
-def test_whatever_bytes_are_read(tmp_path: Path, hostile: str) -> None:
-    assert judged(tmp_path, hostile).outcome in ("unknown", "failed")
 
 
 def test_document_that_quotes_logs_is_no_failure(tmp_path: Path) -> None:

@@ -77,16 +77,6 @@ def test_an_epoch_that_may_not_be_over(text: str) -> None:
     assert kinds(text) == []
 
 
-def test_an_epoch_that_is_told_again_ends_nothing() -> None:
-    ranks = "".join(line + "\n" + line + "\n" for line in SUMMARIES.splitlines())
-    assert kinds(ranks) == []
-
-
-def test_the_first_step_of_a_line_counts() -> None:
-    assert kinds("[step=1/9] iteration: 9 / 9\n") == []
-    assert kinds("[step=1/9]\riteration: 9 / 9\n") == ["work"]
-
-
 def test_the_line_of_a_last_step_is_told() -> None:
     steps = StepReader()
     text = b"iteration 1/ 2\n\n0: iteration 2/ 2 | a\r iteration 1/ 2\n[step=2/2] [step=2/2]"
@@ -96,3 +86,8 @@ def test_the_line_of_a_last_step_is_told() -> None:
         ("restart", 9, " iteration 1/ 2"),
         ("work", 10, "[step=2/2] [step=2/2]"),
     ]
+
+
+def test_an_epoch_that_is_told_again_ends_nothing() -> None:
+    ranks = "".join(line + "\n" + line + "\n" for line in SUMMARIES.splitlines())
+    assert kinds(ranks) == []

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.base.shell import Word
 from hpc_train.base.slurm_options import Grammar, sbatch_grammar, srun_grammar
-from hpc_train.lint.directives import read_options, refused_value, srun_value_forms, value_forms
+from hpc_train.lint.directives import read_options, refused_value
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.rules.torchrun import OPTIONS
 
@@ -78,36 +78,6 @@ def test_the_finding_says_what_is_allowed() -> None:
     assert found.line == 2
     assert found.message == "--exclusive=yes: sbatch refuses 'yes'"
     assert found.advice == "allowed: user, mcs or (from Slurm 24.05) topo, or no value"
-
-
-def test_a_word_without_its_list_is_not_its_own_correction() -> None:
-    text = "#!/bin/bash\nsrun --cpu-bind=mask_ldom: ./a\n"
-    (found,) = (one for one in lint_script(text) if one.id == "HT211")
-    assert found.message == "--cpu-bind=mask_ldom:: srun refuses 'mask_ldom:'"
-
-
-def test_each_form_is_of_an_option_with_a_value() -> None:
-    kinds = sbatch_grammar().long
-    assert {kinds[option] for option in value_forms()} == {"=", "?"}
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "nearest"),
-    [
-        ("mpi", "pmx", "pmix"),
-        ("cpu-bind", "coress", "cores"),
-        ("cpu-bind", "verbose,thread_s", "threads"),
-        ("kill-on-bad-exit", "yes", ""),
-    ],
-)
-def test_nearest_word_of_srun(option: str, value: str, nearest: str) -> None:
-    wrong = refused_value(option, value, srun_value_forms())
-    assert wrong is not None
-    assert wrong.nearest == nearest
-
-
-def test_a_site_may_have_other_types_of_mpi() -> None:
-    assert refused_value("mpi", "own", srun_value_forms()) is None
 
 
 def test_each_option_of_the_installed_torchrun_is_known() -> None:

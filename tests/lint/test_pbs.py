@@ -66,20 +66,6 @@ def test_without_a_shell_the_words_are_those_of_pbs() -> None:
     assert "sbatch rejects" in by_id("#SBATCH --nodes=1\npython /t.py\n")["HT001"].message
 
 
-def test_words_of_numbers() -> None:
-    few = "#!/bin/bash\n#PBS -l select=1:ncpus=8\nmpirun -np 8 --bind-to core python /t.py\n"
-    assert by_id(few)["HT913"].message == "8 ranks, but the request has 1 slot (mpiprocs)"
-    assert "HT913" not in by_id(few.replace("-np 8", "-np 8 --ppn 4"))
-    negative = few.replace("select=1", "select=-1")
-    assert by_id(negative)["HT905"].message.endswith("a chunk is NUMBER:RESOURCE=VALUE:…")
-
-
-def test_an_unknown_option_is_answered_with_the_one_of_pbs() -> None:
-    found = by_id("#PBS --ntasks-per-node=4\ntrue\n")["HT902"]
-    assert found.advice == "write -l select=N:mpiprocs=M"
-    assert "did you mean 'nodes'" in by_id("#PBS --node=4\ntrue\n")["HT902"].message
-
-
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("90", 90), ("1:30", 90), ("24:00:00", 86400), ("1-00:00:00", None), ("2h", None), ("", None)],
@@ -102,10 +88,3 @@ def test_a_time_is_read_as_pbs_reads_it(text: str, seconds: int | None) -> None:
 def test_the_sizes_of_a_request(lines: str, sizes: tuple[int | None, ...]) -> None:
     request = read_script(f"#!/bin/bash\n{lines}\n").pbs
     assert (request.nodes, request.ranks, request.gpus_per_node) == sizes
-
-
-def test_threads_of_a_worker_are_those_that_pbs_sets() -> None:
-    text = "#PBS -l select=1:ncpus=32:ngpus=4\ntorchrun --nproc-per-node 4 /t.py\n"
-    message = "PBS sets OMP_NUM_THREADS to the cores of the chunk, for each worker"
-    assert by_id(text)["HT229"].message == message
-    assert "torchrun sets it to 1" in by_id(text.replace("#PBS", "#"))["HT229"].message

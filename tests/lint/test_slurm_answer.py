@@ -28,14 +28,7 @@ MINE = tuple(
 )
 FACTS = SlurmFacts(partitions=PARTITIONS, nodes=NODES, associations=MINE)
 NOT_AVAILABLE = "allocation failure: Requested node configuration is not available"
-FEWER = "error: Failed to validate job spec, --gpus < -N"
-TASKS = (
-    "error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested "
-    "tasks differ from -n/--ntasks."
-)
 NODE_COUNT = "allocation failure: Node count specification invalid"
-TIME = "allocation failure: Requested time limit is invalid (missing or exceeds some limit)"
-GRES = "error: Invalid generic resource (gres) specification"
 
 
 def refused(words: str, facts: SlurmFacts = FACTS, **given: object) -> SlurmAnswer:
@@ -63,12 +56,6 @@ def test_the_line_and_what_is_allowed(text: str, words: str, line: int, said: st
     assert said in found.advice
 
 
-def test_what_sbatch_takes_by_default_has_no_line() -> None:
-    found = finding("-N 1", refused(TIME))
-    assert found.line == 1
-    assert "gpu allows at most 01:00:00" in found.advice
-
-
 def test_without_facts_the_options_are_named_and_none_is_blamed() -> None:
     found = finding("--mem=1G; --gres=gpu:5", refused(NOT_AVAILABLE, SlurmFacts()))
     assert "it is about --gres=gpu:5 (line 3) or --mem=1G (line 2)" in found.advice
@@ -79,26 +66,6 @@ def test_a_drained_partition_is_the_reason() -> None:
     facts = SlurmFacts(partitions=PARTITIONS, nodes=drained)
     found = finding("--mem=1G", refused(NOT_AVAILABLE, facts))
     assert "all 2 nodes of gpu are unusable (DOWN*, IDLE+DRAIN)" in found.advice
-
-
-def test_a_node_that_is_down_offers_nothing() -> None:
-    large = NODE.replace("RealMemory=4000", "RealMemory=9000")
-    some = nodes(f"NodeName=n1 State=IDLE {NODE}\nNodeName=n2 State=DOWN {large}\n")
-    facts = SlurmFacts(partitions=PARTITIONS, nodes=some)
-    found = finding("-N 1; --mem=8000M", refused(NOT_AVAILABLE, facts))
-    assert (found.line, "at most 4000M" in found.advice) == (3, True)
-
-
-def test_nodes_without_features_are_the_reason() -> None:
-    facts = SlurmFacts(partitions=PARTITIONS, nodes=nodes(f"NodeName=n1 State=IDLE {NODE}\n"))
-    found = finding("-N 1; -C fast", refused("Invalid feature specification", facts))
-    assert (found.line, "the nodes of gpu have no features" in found.advice) == (3, True)
-
-
-def test_the_components_of_a_heterogeneous_job_are_all_named() -> None:
-    script = "-N 1; hetjob; -N 9"
-    found = finding(script, refused(NODE_COUNT))
-    assert "-N 1 (line 2) or -N 9 (line 4)" in found.advice
 
 
 def test_an_unknown_refusal_is_shown_as_it_is() -> None:
@@ -143,3 +110,11 @@ def test_a_warning_of_sbatch_has_the_line_of_its_option() -> None:
     plan, warning = lint_script(script, LintContext(answer=answer), chosen_rules(["HT802"]))
     assert (plan.line, plan.severity, plan.message) == (1, "info", "Slurm accepts the script")
     assert (warning.line, warning.severity) == (3, "warning")
+
+
+def test_a_node_that_is_down_offers_nothing() -> None:
+    large = NODE.replace("RealMemory=4000", "RealMemory=9000")
+    some = nodes(f"NodeName=n1 State=IDLE {NODE}\nNodeName=n2 State=DOWN {large}\n")
+    facts = SlurmFacts(partitions=PARTITIONS, nodes=some)
+    found = finding("-N 1; --mem=8000M", refused(NOT_AVAILABLE, facts))
+    assert (found.line, "at most 4000M" in found.advice) == (3, True)
