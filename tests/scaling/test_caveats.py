@@ -116,21 +116,6 @@ def test_sizes_in_turns_or_at_the_same_time_are_no_sessions() -> None:
     assert not sessions(in_order(np.arange(3), NOISE[:3]))
 
 
-def test_beside_a_series_in_turns_a_session_is_chance() -> None:
-    table = in_order(np.array([0, 0, 1, 1, 0, 1, 0, 1]), NOISE[:8])
-    table["series"] = ["srun"] * 4 + ["torchrun"] * 4
-    assert not sessions(table)
-    assert sessions(table[:4].reset_index(drop=True)) == ("srun",)
-
-
-def test_an_unknown_start_leaves_nothing_to_say() -> None:
-    table = in_order(THREE, NOISE)
-    table.loc[4, "started"] = np.nan
-    assert not sessions(table)
-    table["state"] = table["state"].astype(str).mask(table.index == 4, "FAILED")
-    assert sessions(table), "a failed run has no rate, and its start is not needed"
-
-
 def of_sizes(*logs: Floats) -> pd.DataFrame:
     """Return the runs of sizes whose rates have these deviations."""
     points = np.repeat(np.arange(len(logs)), [len(own) for own in logs])
@@ -168,3 +153,10 @@ def test_noise_has_no_slow_run_in_95_percent_of_the_studies(kind: str, n: int) -
         table["samples_per_second"] = 100 * np.exp(each.ravel())
         found += bool(slow_runs(table))
     assert found / len(logs) < 0.05 + 2.5 * 0.0154
+
+
+def test_beside_a_series_in_turns_a_session_is_chance() -> None:
+    table = in_order(np.array([0, 0, 1, 1, 0, 1, 0, 1]), NOISE[:8])
+    table["series"] = ["srun"] * 4 + ["torchrun"] * 4
+    assert not sessions(table)
+    assert sessions(table[:4].reset_index(drop=True)) == ("srun",)

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from hpc_train.reports.report import level_word
 from hpc_train.scaling.comparison import comparison_frame
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.arrays import ratio_interval
@@ -162,12 +161,6 @@ def test_single_series_are_matched_by_size_and_several_by_name() -> None:
     assert table["why"].tolist() == ["n=1 in A and B", "not in A"]
 
 
-def test_sides_without_runs() -> None:
-    none = runs({1: [1]}).iloc[:0]
-    assert comparison_frame(none, none).empty
-    assert row(none, runs({1: [5]}))["why"] == "not in A"
-
-
 def test_whole_seconds_hide_up_to_one() -> None:
     """100.9 s are printed as 100 and 101.0 as 101: that alone makes nobody slower."""
 
@@ -185,12 +178,6 @@ def test_whole_seconds_hide_up_to_one() -> None:
     assert row(cut(2, each=20), cut(3, each=20))["verdict"] == "no difference seen at this n"
     assert row(cut(100), cut(102))["verdict"] == "B worse"
     assert row(cut(102), cut(100))["verdict"] == "B better"
-
-
-def test_a_level_is_never_all() -> None:
-    assert [level_word(1 - 0.05 / m) for m in (1, 3, 6, 1000)] == [
-        "95 %", "98.33 %", "99.17 %", "99.995 %",
-    ]  # fmt: skip
 
 
 def test_the_speed_of_a_side_is_a_harmonic_mean() -> None:

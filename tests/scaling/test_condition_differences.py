@@ -76,11 +76,6 @@ def test_sequences_of_two_lengths_are_two_kinds_of_sample() -> None:
     assert "sequence_length=4096" in set(parted(long(2048), long(4096)).runs["series"])
 
 
-def test_what_a_person_states_has_no_program() -> None:
-    found = parted([("table", "samples_per_second", 100.0)], [("table", "step_time", 0.1)])
-    assert all("parser" not in own for own in found.runs["conditions"])
-
-
 def recorded(*records: Record, conditions: dict[str, str] | None = None) -> dict[str, str]:
     """Return the conditions of the first of two runs."""
     own = msgspec.structs.replace(expected("n1"), conditions=conditions or {})

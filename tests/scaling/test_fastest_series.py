@@ -82,11 +82,6 @@ def test_series_with_different_work_are_not_compared(
     assert found.fastest.empty
 
 
-def test_conditions_that_are_not_recorded_or_not_the_work_are_compared() -> None:
-    work = {"A": (64, {"model": "small"}), "B": (64, {"nccl": "2.27"})}
-    assert len(tables(SLOW_AND_FAST, work=work).fastest) == 4
-
-
 def test_each_model_has_a_fastest_series_of_its_own() -> None:
     rates = {name: (lambda n, x=x: x * n) for name, x in (("a", 9.0), ("b", 8), ("c", 2), ("d", 3))}
     work = {name: (64, {"model": "small" if name in "ab" else "large"}) for name in rates}
@@ -95,31 +90,6 @@ def test_each_model_has_a_fastest_series_of_its_own() -> None:
     assert found.fastest[["group", "fastest"]].drop_duplicates().to_numpy().tolist() == [
         [number, name] for number, name in enumerate(wanted)
     ]
-
-
-def test_series_of_equal_batches_per_rank_are_compared_at_the_size_they_share() -> None:
-    sizes = {"a": (1, 2), "b": (2, 4)}
-    points = [(name, n, k) for name, own in sizes.items() for n in own for k in (0, 1)]
-    asked = study(
-        [
-            expected(f"{name}{n}{k}", nodes=n, axes={"nodes": n, "case": name})
-            for name, n, k in points
-        ]
-    )
-    runs = run_frame(
-        asked, [r for name, n, k in points for r in rate(f"{name}{n}{k}", 9 * n + k, 8 * n)]
-    )
-    table = speedup_frame(runs, asked)
-    assert set(table["regime"]) == {"weak"}
-    found = fastest_frame(runs, table, asked)
-    assert found.loc[found["series"].notna(), "nodes"].tolist() == [2]
-
-
-def test_logs_without_a_size_are_not_compared_at_one_size() -> None:
-    logs = [foreign("a.log"), foreign("b.log", 2)]
-    asked = study(logs)
-    runs = run_frame(asked, [*rate("a.log", 10), *rate("b.log", 18)])
-    assert fastest_frame(runs, speedup_frame(runs, asked), asked).empty
 
 
 def test_times_in_whole_seconds_decide_less() -> None:
@@ -148,3 +118,10 @@ def test_equal_repetitions_of_two_series_have_no_verdict(second: float) -> None:
     frame = run_frame(asked, [r for run in runs for r in rate(run.run_id, speeds[run.run_id[0]])])
     found = fastest_frame(frame, speedup_frame(frame, asked), asked).iloc[0]
     assert found["verdict"] == "no spread: no verdict"
+
+
+def test_logs_without_a_size_are_not_compared_at_one_size() -> None:
+    logs = [foreign("a.log"), foreign("b.log", 2)]
+    asked = study(logs)
+    runs = run_frame(asked, [*rate("a.log", 10), *rate("b.log", 18)])
+    assert fastest_frame(runs, speedup_frame(runs, asked), asked).empty

@@ -58,12 +58,6 @@ def test_a_step_between_two_nodes_fits_no_law() -> None:
     assert not fits(study(true_laws.amdahl(Q, 0.05), 1, jobs=1))[0].refused
 
 
-def test_equal_digits_in_all_repetitions_are_no_noise() -> None:
-    frame = study(true_laws.amdahl(Q, 0.05), 1)
-    assert not noise_of(numbers(frame, "n_ok"), np.zeros(len(frame))).is_measured
-    assert fits(frame.assign(cv=0.0))[0].lack_of_fit_p is None
-
-
 @pytest.mark.parametrize("at", [2, 5])
 def test_no_law_is_fitted_to_superlinear_points(at: int) -> None:
     frame = study(true_laws.amdahl(Q, 0.001), 1)
@@ -72,13 +66,6 @@ def test_no_law_is_fitted_to_superlinear_points(at: int) -> None:
     assert reasons == {"superlinear: the efficiency is above 100 % at some size"}
     # An interval that contains the ideal is not superlinear.
     frame.loc[at, ["speedup", "speedup_low"]] = 1.01 * Q[at], 0.98 * Q[at]
-    assert "superlinear" not in {fit.refused.partition(":")[0] for fit in fits(frame)}
-
-
-def test_a_smaller_size_than_the_baseline_may_be_more_efficient() -> None:
-    frame = study(true_laws.amdahl(Q, 0.05), 2)
-    frame["ideal"], frame["speedup"] = frame["ideal"] / 4, frame["speedup"] / frame["speedup"][2]
-    frame["speedup_high"] = 1.05 * frame["speedup"]
     assert "superlinear" not in {fit.refused.partition(":")[0] for fit in fits(frame)}
 
 
@@ -107,3 +94,16 @@ def test_a_point_counts_as_often_as_it_has_runs() -> None:
     noise = noise_of(np.array([1.0, 1, 1000]), np.array([np.nan, np.nan, 0.02]))
     often = solve("amdahl", np.array([1.0, 2, 4]), speedup, noise).residuals
     assert abs(often[2]) < 0.001 < abs(often[1])
+
+
+def test_equal_digits_in_all_repetitions_are_no_noise() -> None:
+    frame = study(true_laws.amdahl(Q, 0.05), 1)
+    assert not noise_of(numbers(frame, "n_ok"), np.zeros(len(frame))).is_measured
+    assert fits(frame.assign(cv=0.0))[0].lack_of_fit_p is None
+
+
+def test_a_smaller_size_than_the_baseline_may_be_more_efficient() -> None:
+    frame = study(true_laws.amdahl(Q, 0.05), 2)
+    frame["ideal"], frame["speedup"] = frame["ideal"] / 4, frame["speedup"] / frame["speedup"][2]
+    frame["speedup_high"] = 1.05 * frame["speedup"]
+    assert "superlinear" not in {fit.refused.partition(":")[0] for fit in fits(frame)}

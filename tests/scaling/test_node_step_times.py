@@ -46,13 +46,6 @@ def test_where_ranks_wait_for_one_another_compute_time_tells_them_apart() -> Non
     assert found["step_time_s"].tolist() == [2.0, 4.5]
 
 
-def test_the_compute_time_of_an_event_is_the_same() -> None:
-    records = of_ranks("step_time", [[5.0] * 4] * 3)
-    records += of_ranks("compute_time", [[1.0, 1.0, 3.0, 3.0]] * 3)
-    found = frame(records)
-    assert found["step_time_s"].tolist() == [1.0, 3.0]
-
-
 def test_compute_time_of_one_node_only_tells_nothing_of_the_others() -> None:
     records = of_ranks("step_time", [[5.0] * 4] * 3)
     records += of_ranks("phase_time", [[1.0, 1.0]] * 3, variant="forward-compute")
@@ -66,7 +59,8 @@ def test_a_line_without_a_node_is_of_the_node_of_its_rank() -> None:
     assert found[["node", "step_time_s"]].to_numpy().tolist() == [["n0", 1.0], ["n1", 3.0]]
 
 
-def test_without_nodes_in_the_logs_there_is_no_row() -> None:
-    found = frame(steps("a", [[1.0, 1.0]]))
-    assert found.empty
-    assert list(found.columns) == ["run_id", "node", "step_time_s"]
+def test_the_compute_time_of_an_event_is_the_same() -> None:
+    records = of_ranks("step_time", [[5.0] * 4] * 3)
+    records += of_ranks("compute_time", [[1.0, 1.0, 3.0, 3.0]] * 3)
+    found = frame(records)
+    assert found["step_time_s"].tolist() == [1.0, 3.0]

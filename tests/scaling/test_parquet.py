@@ -9,13 +9,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.base.errors import LogParseError, MissingExtraError, ReportError
-from hpc_train.foreign.parquet import (
-    has_records,
-    parquet_bytes,
-    read_records,
-    read_texts,
-    records_frame,
-)
+from hpc_train.foreign.parquet import has_records, parquet_bytes, read_records, records_frame
 from hpc_train.foreign.table_file import read_table
 from hpc_train.logs.record import packs_of
 from hpc_train.scaling.record_arrays import gathered
@@ -48,17 +42,6 @@ def test_records_come_back_as_they_were(tmp_path: Path) -> None:
     )  # fmt: skip
     asked = study([expected("a", gpus=2)])
     pd.testing.assert_frame_equal(run_frame(asked, found), run_frame(asked, RECORDS))
-
-
-def test_a_file_names_its_schema() -> None:
-    from pyarrow import parquet
-
-    schema = parquet.read_schema(io.BytesIO(parquet_bytes(records_frame(packs_of(RECORDS)))))
-    assert schema.metadata[b"hpctrain_schema"] == b"1"
-
-
-def test_a_file_without_a_schema_is_of_the_first(tmp_path: Path) -> None:
-    assert len(read_records(written(tmp_path / "r.parquet"))) == len(RECORDS)
 
 
 @pytest.mark.parametrize("schema", ["2", "1000", "later"])
@@ -116,17 +99,3 @@ def test_columns_of_another_program_are_texts(tmp_path: Path) -> None:
 def test_a_foreign_file_without_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LogParseError, match="a header, and no row below it"):
         read_table(foreign(tmp_path, nodes=[]))
-
-
-@pytest.mark.parametrize(
-    "stated",
-    [b"{", b"[]", b'{"index_columns": [{"name": "n"}]}', b'{"index_columns": 1}',
-     b'{"index_columns": [{"name": "n", "start": 0, "stop": 9, "step": 1}]}',
-     b'{"index_columns": [{"name": "n", "start": 0, "stop": 9, "step": 0}]}'],
-)  # fmt: skip
-def test_an_index_that_is_not_described_as_by_pandas_is_none(tmp_path: Path, stated: bytes) -> None:
-    from pyarrow import parquet
-
-    table = pyarrow.table({"nodes": [1, 2]}).replace_schema_metadata({b"pandas": stated})
-    parquet.write_table(table, tmp_path / "t.parquet")
-    assert read_texts(tmp_path / "t.parquet") == [("nodes",), ("1",), ("2",)]

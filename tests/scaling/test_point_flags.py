@@ -12,14 +12,6 @@ from hpc_train.scaling.speedup import _same_samples, speedup_frame
 from tests.scaling.studies import expected, rate, study
 
 
-@pytest.mark.parametrize(
-    ("samples", "same"),
-    [(1000.0, True), (1010.0, True), (990.0, True), (1050.0, False), (950.0, False), (nan, False)],
-)
-def test_losses_are_compared_after_as_many_samples(samples: float, same: bool) -> None:
-    assert _same_samples({"samples_seen": samples}, {"samples_seen": 1000.0}) is same
-
-
 @pytest.mark.parametrize(("second", "interval"), [([9.0, 9.0], False), ([9.0, 9.1], True)])
 def test_equal_repetitions_are_flagged_and_have_no_interval_of_width_0(
     second: list[float], *, interval: bool
@@ -67,3 +59,11 @@ def test_a_gate_and_an_implausible_efficiency_are_flagged_at_their_point() -> No
 @pytest.mark.parametrize(("rate", "found"), [(20.005, False), (20.1, True)])
 def test_only_what_is_shown_as_more_than_1_is_superlinear(rate: float, *, found: bool) -> None:
     assert ("superlinear: check cache, batch, clocks" in flagged([10.0], [rate])[1]) is found
+
+
+@pytest.mark.parametrize(
+    ("samples", "same"),
+    [(1000.0, True), (1010.0, True), (990.0, True), (1050.0, False), (950.0, False), (nan, False)],
+)
+def test_losses_are_compared_after_as_many_samples(samples: float, same: bool) -> None:
+    assert _same_samples({"samples_seen": samples}, {"samples_seen": 1000.0}) is same

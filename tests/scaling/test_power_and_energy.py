@@ -66,11 +66,6 @@ def test_a_power_of_the_job_is_neither_multiplied_nor_added_to_that_of_gpus() ->
     assert row([each, record("a", "power", 1300)], gpus=4)["power_w"] == 1300
 
 
-def test_energy_that_each_rank_states_at_its_end_is_summed_if_all_do() -> None:
-    assert row(of_run("energy", 100, 120), gpus=2)["energy_j"] == 220
-    assert pd.isna(row(of_run("energy", 100, 120), gpus=3)["energy_j"])
-
-
 def test_energy_of_steps_that_a_rank_did_not_print_is_not_used() -> None:
     found = row(of_ranks("energy", [100, 100]), gpus=2)
     assert pd.isna(found["energy_j"])
@@ -99,25 +94,10 @@ def test_energy_of_a_token_is_by_the_length_of_a_sequence_or_by_both_rates() -> 
     assert pd.isna(row([*stated, *rates[:1]])["energy_per_token_j"])
 
 
-def test_tokens_alone_suffice_for_energy_of_a_token() -> None:
-    timed = [record("a", "step_time", 0.5, step=n) for n in (1, 2)]
-    spent = [record("a", "energy", 100, step=n) for n in (1, 2)]
-    found = row([*timed, *spent, record("a", "tokens_per_second", 4000)])
-    assert found["energy_per_token_j"] == pytest.approx(100 / 2000)
-    assert pd.isna(found["energy_per_sample_j"])
-
-
 def test_tflops_of_the_job_are_divided_by_its_gpus() -> None:
     assert row([record("a", "tflops", 1600)], gpus=4)["tflops_per_gpu"] == 400
     each = record("a", "tflops", 390, scope="per_gpu")
     assert row([each], gpus=4)["tflops_per_gpu"] == 390
-
-
-def test_tflops_of_a_rank_with_several_gpus_are_divided_by_its_gpus() -> None:
-    topology = Topology(nodes=1, tasks_per_node=1, gpus_per_node=4, cpus_per_task=1)
-    runs = study([msgspec.structs.replace(expected("a"), topology=topology)])
-    frame = run_frame(runs, [record("a", "tflops", 1600)])
-    assert frame["tflops_per_gpu"].tolist() == [400]
 
 
 @pytest.mark.parametrize("metric", ["power", "energy"])
@@ -142,3 +122,15 @@ def test_a_point_has_the_mean_of_its_runs_and_the_highest_memory() -> None:
     points = speedup_frame(run_frame(study(runs), records), study(runs))
     names = ("power_w", "energy_j", "memory_gib")
     assert [points.at[0, name] for name in names] == [310, 15, 44]
+
+
+def test_energy_that_each_rank_states_at_its_end_is_summed_if_all_do() -> None:
+    assert row(of_run("energy", 100, 120), gpus=2)["energy_j"] == 220
+    assert pd.isna(row(of_run("energy", 100, 120), gpus=3)["energy_j"])
+
+
+def test_tflops_of_a_rank_with_several_gpus_are_divided_by_its_gpus() -> None:
+    topology = Topology(nodes=1, tasks_per_node=1, gpus_per_node=4, cpus_per_task=1)
+    runs = study([msgspec.structs.replace(expected("a"), topology=topology)])
+    frame = run_frame(runs, [record("a", "tflops", 1600)])
+    assert frame["tflops_per_gpu"].tolist() == [400]

@@ -10,8 +10,6 @@ from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.split_series import regimes
 from tests.scaling.studies import expected, foreign, rate, study
 
-NAN = float("nan")
-
 
 def derived(batches: dict[int, float | None], declared: Scaling | None = None) -> str:
     runs = [expected(f"n{nodes}", nodes=nodes) for nodes in batches]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from hpc_train.base.errors import ReportError
@@ -8,54 +7,6 @@ from hpc_train.jobs.study import Warmup
 from hpc_train.logs.record import Record
 from hpc_train.scaling.runs import run_frame
 from tests.scaling.studies import expected, foreign, rate, record, steps, study
-
-
-def test_failed_and_missing_runs_stay() -> None:
-    runs = [
-        expected("a"),
-        expected("b", state="FAILED"),
-        expected("c", state="MISSING"),
-    ]
-    frame = run_frame(study(runs), rate("a", 10))
-    assert frame["state"].tolist() == ["COMPLETED", "FAILED", "MISSING"]
-    assert frame["problem"].tolist()[1] == "rank 1: exit code 3"
-
-
-def test_a_step_takes_as_long_as_its_slowest_rank() -> None:
-    frame = run_frame(study([expected("a", gpus=2)]), steps("a", [[1.0, 1.0], [2.0, 4.0]]))
-    assert frame.at[0, "step_time_s"] == 3.0
-    assert frame.at[0, "samples_per_second"] == pytest.approx(32 / 6)
-    assert frame.at[0, "global_batch"] == 16
-
-
-def test_throughput_is_total_over_total_not_a_mean_of_rates() -> None:
-    frame = run_frame(study([expected("a")]), steps("a", [[1.0, 3.0]]))
-    assert frame.at[0, "samples_per_second"] == 4.0
-
-
-@pytest.mark.parametrize("first", [0, 1000])
-@pytest.mark.parametrize(
-    ("warmup", "left_out"),
-    [(Warmup(steps=3), 3), (Warmup(steps=0, seconds=2.5), 3), (Warmup(steps=5, seconds=2.5), 5)],
-)
-def test_warmup_ends_when_both_steps_and_seconds_have_passed(
-    warmup: Warmup, left_out: int, first: int
-) -> None:
-    # A run that continues from a checkpoint begins at a later step.
-    records = [
-        msgspec.structs.replace(one, step=first + (one.step or 0))
-        for one in steps("a", [[1.0] * 30])
-    ]
-    frame = run_frame(study([expected("a")], warmup=warmup), records)
-    assert frame.at[0, "warmup_steps"] == left_out
-    assert frame.at[0, "steps"] == 30 - left_out
-
-
-def test_steps_between_two_lines_took_as_long_as_the_later_one_says() -> None:
-    """A log has every tenth step of 0.1 s: the warm-up of a second ends with its second line."""
-    records = [record("a", "step_time", 0.1, step=step) for step in range(0, 40, 10)]
-    frame = run_frame(study([expected("a")], warmup=Warmup(steps=0, seconds=1.0)), records)
-    assert (frame.at[0, "warmup_steps"], frame.at[0, "steps"]) == (2, 2)
 
 
 def test_two_runs_of_one_name_are_refused() -> None:

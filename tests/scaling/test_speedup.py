@@ -13,19 +13,10 @@ from hpc_train.scaling.speedup import speedup_frame
 from hpc_train.scaling.split_series import separated
 from tests.scaling.studies import expected, rate, record, study
 
-# NVIDIA DeepLearningExamples@729963d, PyTorch/LanguageModeling/BERT: sequences/s on DGX A100.
-
 
 def points(runs: list[ExpectedRun], records: list[Record], **fields: object) -> pd.DataFrame:
     asked = study(runs, **fields)  # type: ignore[arg-type]
     return speedup_frame(run_frame(asked, records), asked)
-
-
-def repeated(values: dict[int, list[float]], **fields: object) -> pd.DataFrame:
-    """Runs at `nodes: [throughput of each repetition]`."""
-    named = {(n, i): x for n, xs in values.items() for i, x in enumerate(xs)}
-    runs = [expected(f"n{n}-{i}", nodes=n) for n, i in named]
-    return points(runs, [r for (n, i), x in named.items() for r in rate(f"n{n}-{i}", x)], **fields)
 
 
 def test_without_a_baseline_there_is_no_speedup_but_a_reason() -> None:

@@ -68,12 +68,6 @@ def test_sizes_that_each_have_their_own_torch_give_no_speedup(baseline: dict[str
     )
 
 
-def test_a_part_with_several_sizes_has_a_baseline_of_its_own() -> None:
-    _, frame = parted([(1, TORCH[0]), (2, TORCH[1]), (4, TORCH[1])])
-    assert frame["is_baseline"].tolist() == [True, True, False]
-    assert frame["speedup"].tolist() == [1.0, 1.0, pytest.approx(2.0)]
-
-
 def test_a_person_may_allow_it_and_the_report_says_so() -> None:
     found, frame = parted([(1, TORCH[0]), (2, TORCH[1]), (2, TORCH[1])], ("torch",))
     assert frame["speedup"].tolist() == [1.0, pytest.approx(2.0)]
@@ -99,23 +93,6 @@ def test_a_run_that_recorded_nothing_stays_with_its_point() -> None:
     found, frame = parted(runs)
     assert frame["n_submitted"].tolist() == [2, 2]
     assert "not recorded by every run, assumed to match: torch (1 run)" in found.notes
-
-
-def test_of_several_at_its_point_a_run_that_recorded_nothing_stays_with_most() -> None:
-    runs = [(1, TORCH[0]), (2, TORCH[0]), (2, TORCH[1]), (2, TORCH[1]), (2, None)]
-    _, frame = parted(runs)
-    two = frame[frame["nodes"] == 2]
-    assert dict(zip(two["series"], two["n_submitted"], strict=True)) == {
-        "torch=2.12.0": 1,
-        "torch=2.13.0": 3,
-    }
-
-
-def test_fields_that_change_together_name_a_series_once() -> None:
-    both = [own | {"cuda": str(place)} for place, own in enumerate(TORCH)]
-    found, _ = parted([(nodes, own) for nodes in (1, 2) for own in both])
-    assert set(found.runs["series"]) == {"torch=2.12.0", "torch=2.13.0"}
-    assert [note.partition(" ")[0] for note in found.notes] == ["torch", "cuda"]
 
 
 @pytest.mark.parametrize(("sizes", "series"), [(("100", "104"), 1), (("100", "106"), 2)])
@@ -161,3 +138,9 @@ def test_a_batch_without_the_smallest_size_has_no_speedup() -> None:
     _, frame = of_batches({1: [64], 2: [64, 100]})
     assert frame["speedup"].isna().tolist() == [False, False, True]
     assert "another global batch (64 in n1-64, 100 in n2-100)" in frame["note"].tolist()[2]
+
+
+def test_a_part_with_several_sizes_has_a_baseline_of_its_own() -> None:
+    _, frame = parted([(1, TORCH[0]), (2, TORCH[1]), (4, TORCH[1])])
+    assert frame["is_baseline"].tolist() == [True, True, False]
+    assert frame["speedup"].tolist() == [1.0, 1.0, pytest.approx(2.0)]

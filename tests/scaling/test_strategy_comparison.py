@@ -81,12 +81,3 @@ def test_one_strategy_or_none_is_no_comparison() -> None:
     other = run("ddp", 4, 200)
     assert rows(run("ddp", 2, 150), other) == {}
     assert rows(run("ddp", 2, 150, conditions={}), other) == {}
-
-
-def test_runs_of_other_programs_are_not_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise AssertionError("a frame of all runs")
-
-    monkeypatch.setattr(pd.DataFrame, "to_dict", fail)
-    others = [run(name, 1, 100.0, conditions={"strategy": name}) for name in ("a", "b")]
-    assert not rows(*others)

@@ -76,12 +76,6 @@ def test_epochs_are_shares_of_what_the_run_saw() -> None:
     assert two["state"] == "not measured"
 
 
-def test_ranks_that_repeat_one_accuracy_are_one_evaluation() -> None:
-    records = [*_run("1-0", 32, 100, ()), record("1-0", "samples", 4000)]
-    records += [record("1-0", "accuracy", 0.95, rank=rank, line=rank + 9) for rank in range(4)]
-    assert _rows(records)[0]["samples_to_target"] == 4000
-
-
 def test_a_loss_is_reached_from_above_by_the_mean_of_the_ranks() -> None:
     records = _run("1-0", 32, 100, ())
     records += [
