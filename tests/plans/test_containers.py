@@ -37,11 +37,6 @@ def boxed(job: Jobs, slurm: Sites) -> Callable[..., LaunchPlan]:
     return make
 
 
-def test_an_image_may_start_by_its_own_script(boxed: Callable[..., LaunchPlan]) -> None:
-    site = {"containers": {"runtime": "singularity", "verb": "run"}}
-    assert "singularity run --bind" in words(boxed(site=site).launch)
-
-
 @pytest.mark.parametrize(
     ("gpu_type", "flag"),
     [("a100", "--nv"), (None, "--nv"), ("mi250x", "--rocm"), ("AMD", "--rocm")],
@@ -69,16 +64,6 @@ def test_shifter_shows_no_secret_on_its_command_line(boxed: Callable[..., Launch
     assert "HF_TOKEN" in box_of(plan).passed
 
 
-def test_shifter_leaves_alone_what_a_rank_changes(boxed: Callable[..., LaunchPlan]) -> None:
-    gpus = {"name": "p", "default": True, "exclusive": True, "gpu_order": [1, 0]}
-    gpus |= {"gpus_per_node": 2, "gpu_type": "a100"}
-    site = {"partitions": [gpus], "env": {"CUDA_VISIBLE_DEVICES": "0,1"}}
-    plan = boxed("shifter", site=site, env={}, resources={"gpus_per_node": 2})
-    assert [change.name for change in plan.changes] == ["CUDA_VISIBLE_DEVICES"]
-    assert "--env=CUDA_VISIBLE_DEVICES=" not in words(plan.launch)
-    assert "--env=PYTHONUNBUFFERED=" in words(plan.launch)
-
-
 def box_of(plan: LaunchPlan) -> ContainerPlan:
     assert plan.container
     return plan.container
@@ -98,18 +83,6 @@ def test_the_plug_in_of_mpi_is_that_of_the_image(
     assert "--mpi=cray_shasta" in words(bare.launch)
     outside = boxed(site={"launchers": launchers}, mpi=True)
     assert "--mpi=cray_shasta" in words(outside.launch)
-
-
-def test_of_an_image_the_file_is_checked_and_not_the_program(
-    boxed: Callable[..., LaunchPlan], job: Jobs, slurm: Sites
-) -> None:
-    inside, bare = (
-        boxed(site={"preflight": {}}).preflight,
-        make_plan(job(), slurm(preflight={})).preflight,
-    )
-    assert inside and bare
-    assert (inside.program, inside.image) == (False, "/i/t.sif")
-    assert (bare.program, bare.image) == (True, None)
 
 
 def test_mounts_of_the_site_and_nccls_topology_come_along(
@@ -145,12 +118,6 @@ def test_a_mount_that_cannot_be_is_refused_with_its_line(
     with pytest.raises(PlanError) as failure:
         boxed(runtime, {"mounts": [mount]})
     assert failure.value.message.startswith(f"job.yaml:1: {said}")
-
-
-def test_a_path_with_a_space_is_no_trouble_where_it_is_one_word(
-    boxed: Callable[..., LaunchPlan],
-) -> None:
-    assert "--bind /a b:/c d --pwd" in words(boxed("apptainer", {"mounts": ["/a b:/c d"]}).launch)
 
 
 @pytest.mark.parametrize("launcher", ["mpirun", "single"])
@@ -193,10 +160,6 @@ def test_checkpoints_are_not_written_into_the_image(
         "/scratch/me/ckpt", runtime=runtime, mounts=mounts
     )
     assert there == (own and runtime != "shifter")
-
-
-def test_a_folder_below_the_working_folder_needs_no_mount(command: Callable[..., str]) -> None:
-    assert "ckpt" not in command("ckpt", runtime="podman-hpc")
 
 
 def test_checkpoints_have_one_path(command: Callable[..., str]) -> None:

@@ -56,21 +56,6 @@ def test_without_a_limit_there_is_no_bound(plan: LaunchPlan) -> None:
     assert str(found) == "2 runs without a time limit: the cost has no bound (--time sets one)"
 
 
-@pytest.mark.parametrize(
-    ("cost", "said"),
-    [
-        (Cost(runs=1, gpu_hours=0.25, core_hours=2), "1 run: at most 0.25 GPU-hours, 2 core-hours"),
-        (Cost(runs=3, gpu_hours=0, core_hours=2), "3 runs: at most no GPUs, 2 core-hours"),
-        (
-            Cost(runs=9, gpu_hours=1234.5678, core_hours=0.33333),
-            "9 runs: at most 1235 GPU-hours, 0.3333 core-hours",
-        ),
-    ],
-)
-def test_it_is_said_in_one_line(cost: Cost, said: str) -> None:
-    assert str(cost) == said
-
-
 def test_a_budget(plan: LaunchPlan) -> None:
     cost = cost_of([sized(plan, 2, 4, 4, HOUR)])
     check_budget(cost, None)
@@ -86,25 +71,3 @@ def test_a_budget(plan: LaunchPlan) -> None:
 def test_a_budget_is_a_number_of_hours(plan: LaunchPlan, hours: float) -> None:
     with pytest.raises(PlanError, match=f"--max-gpu-hours {hours:g}: not a number of hours"):
         check_budget(cost_of([sized(plan, 1, 1, 1, HOUR)]), hours)
-
-
-def test_a_budget_needs_a_bound(plan: LaunchPlan) -> None:
-    cost = cost_of([sized(plan, 1, 1, 1, None)])
-    check_budget(cost, None)
-    with pytest.raises(PlanError) as failure:
-        check_budget(cost, 1e9)
-    assert failure.value.message.startswith(
-        "--max-gpu-hours 1e+09 cannot be checked: 1 run without"
-    )
-    assert "--time 1h" in failure.value.hint
-
-
-def test_exclusive_nodes_may_count_whole(slurm: FakeSlurm) -> None:
-    shared, alone = job().points[0].plan, job("exclusive=true").points[0].plan
-    cost = cost_of([sized(shared, 1, 1, 1, HOUR), sized(alone, 1, 1, 1, HOUR)])
-    assert str(cost) == (
-        "2 runs: at most 2 GPU-hours, 16 core-hours, but exclusive nodes may be charged whole"
-    )
-    check_budget(cost, 2)
-    with pytest.raises(PlanError, match="exclusive nodes may be charged whole"):
-        check_budget(cost, 1.9)

@@ -93,19 +93,6 @@ def test_what_is_refused(tmp_path: Path, where: str, case: tuple[str, Any, str, 
     assert hint in failure.value.hint
 
 
-def test_an_option_that_this_job_has_already(tmp_path: Path) -> None:
-    text = json.dumps({**SITE, "gpu_request": "gres", "directives": {"gres": "lscratch:9"}})
-    (tmp_path / "big.yaml").write_text(text)
-    (tmp_path / "job.yaml").write_text(
-        '{"command": ["a"], "resources": {"gpus_per_node": 1, "cpus_per_task": 1}}'
-    )
-    site = load_site(str(tmp_path / "big.yaml"))
-    with pytest.raises(PlanError, match=r"big\.yaml:1: directives\.gres: this job has --gres=gpu"):
-        make_plan(load_job(tmp_path / "job.yaml", []), site)
-    less = load_job(tmp_path / "job.yaml", [parse_setting("gpus_per_node=0")])
-    assert ("gres", "lscratch:9") in make_plan(less, site).directives
-
-
 def test_an_allocation_has_them_once(tmp_path: Path) -> None:
     first, second = (planned(tmp_path, {"reservation": name}) for name in ("a", "b"))
     site = load_site(str(tmp_path / "big.yaml"))

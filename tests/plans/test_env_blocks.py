@@ -129,29 +129,6 @@ def test_modes(
     assert plan.changes == changes
 
 
-def test_a_default_replaces_a_rule_and_not_the_sites_own_value(
-    given: Callable[..., LaunchPlan],
-) -> None:
-    blocks = [{"env": {"NCCL_NET": "mine"}, "mode": "default"}]
-    network = {"network": {"fabric": "infiniband"}}
-    plan = given(blocks, network)
-    assert "NCCL_NET" not in dict(plan.env)
-    assert plan.changes == (change("mine", "default", "NCCL_NET"),)
-    plan = given(blocks, {**network, "env": {"NCCL_NET": "site"}})
-    assert dict(plan.env)["NCCL_NET"] == "site"
-
-
-def test_explain_shows_each_change(given: Callable[..., LaunchPlan]) -> None:
-    blocks = [
-        {"env": {"P": "/a"}, "mode": "prepend", "why": "w", "source": "s"},
-        {"env": {"P": "/c"}, "mode": "prepend"},
-    ]
-    settings = given(blocks).settings
-    first = settings["env.P [prepend]"]
-    assert (first.value, first.why, first.source) == ("/a", "w", "s")
-    assert settings["env.P [prepend] 2"].value == "/c"
-
-
 def test_mpirun_hands_on_what_is_changed(given: Callable[..., LaunchPlan]) -> None:
     blocks = [{"env": {"P": "/a"}, "mode": "prepend"}, {"env": {"D": "1"}, "mode": "default"}]
     plan = given(blocks, {}, {"launcher": "mpirun"})

@@ -43,14 +43,6 @@ def test_a_misfit_is_named_with_its_numbers(gpus: int, tasks: int, said: str) ->
     assert warnings(gpus, tasks).startswith(said)
 
 
-def test_gpus_of_tasks_are_device_0_of_each_rank() -> None:
-    assert "as device 0 (--gpus-per-task)" in warnings(4, 4, form="gpus-per-task")
-    assert "as device 0" in warnings(4, 4, "deepspeed", "gpus-per-task")
-    # The agent of torchrun is the only task of its node, and the only rank sees all of its GPUs.
-    assert warnings(4, 4, "torchrun", "gpus-per-task") == ""
-    assert "device 0" not in warnings(4, 1, form="gpus-per-task")
-
-
 def test_dataparallel_runs_and_is_advised_against(job: Jobs, slurm: Sites) -> None:
     """All GPUs in one rank: nothing hides them, and the advice has the number to write."""
     size = {"gpus_per_node": 4, "tasks_per_node": 1, "cpus_per_task": 8}
@@ -86,23 +78,6 @@ def test_masks_need_the_whole_node_and_one_for_each_rank(job: Jobs, slurm: Sites
     assert whole.settings["cpu_bind"].value == MASKS
 
 
-def test_where_cores_are_not_known_exclusive_is_a_whole_node(job: Jobs, slurm: Sites) -> None:
-    site = bound(slurm, None, cpu_bind=MASKS)
-    assert "--cpu-bind" not in words(make_plan(job({"tasks_per_node": 2}), site).launch)
-    alone = make_plan(job({"tasks_per_node": 2, "exclusive": True}), site)
-    assert f"--cpu-bind={MASKS}" in words(alone.launch)
-
-
-def test_the_partitions_binding_wins_and_a_plain_word_needs_no_node(
-    job: Jobs, slurm: Sites
-) -> None:
-    launchers = {"default": "srun", "allowed": ["srun"], "cpu_bind": "cores"}
-    partitions = [{"name": "a", "cpu_bind": "threads"}, {"name": "b"}]
-    site = slurm(launchers=launchers, partitions=partitions)
-    assert "--cpu-bind=threads" in words(make_plan(job(partition="a"), site).launch)
-    assert "--cpu-bind=cores" in words(make_plan(job(partition="b"), site).launch)
-
-
 def test_a_gpu_binding_is_for_ranks_with_one_gpu(job: Jobs, slurm: Sites) -> None:
     site = bound(slurm, gpu_bind="closest")
     plan = make_plan(job({"gpus_per_node": 2}), site)
@@ -136,3 +111,10 @@ def test_the_jobs_torch_wins_over_the_sites(job: Jobs, slurm: Sites) -> None:
     assert plan.settings["torch"].value == "2.13"
     assert plan.settings["launcher_args"].value == ["--log-dir", "x"]
     assert "--numa-binding" not in words(make_plan(job(torch="2.5.1"), site).launch)
+
+
+def test_where_cores_are_not_known_exclusive_is_a_whole_node(job: Jobs, slurm: Sites) -> None:
+    site = bound(slurm, None, cpu_bind=MASKS)
+    assert "--cpu-bind" not in words(make_plan(job({"tasks_per_node": 2}), site).launch)
+    alone = make_plan(job({"tasks_per_node": 2, "exclusive": True}), site)
+    assert f"--cpu-bind={MASKS}" in words(alone.launch)

@@ -11,11 +11,9 @@ import pytest
 
 from hpc_train.base.data_folders import profile_folder
 from hpc_train.base.errors import PlanError, UnknownNameError
-from hpc_train.base.registry import BUILT_IN
 from hpc_train.base.values import Duration, Sourced
 from hpc_train.jobs.job import Elastic, JobSpec, SourcedJob
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.sample_jobs import queue_slots, sample
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import SiteProfile, SourcedSite
@@ -87,7 +85,6 @@ def test_an_unknown_launcher_names_the_nearest(job: Jobs, slurm: Sites) -> None:
 
 
 SHIPPED = sorted(path.stem for path in profile_folder().glob("*.yaml"))
-NAMES = tuple(BUILT_IN["launchers"])
 # Keys of a job that some launchers cannot serve.
 WISHES: tuple[dict[str, Any], ...] = (
     {},
@@ -145,24 +142,3 @@ def test_each_launcher_in_a_hint_starts_the_job(name: str) -> None:
     for made, wish, other in found:
         assert other in site.value.launchers.allowed, (name, wish, other)
         make_plan(with_launcher(made, other, wish), site)
-
-
-def test_a_site_may_offer_no_other(slurm: Any) -> None:
-    launchers = {"default": "single", "allowed": ["single"]}
-    site: Sourced[SiteProfile] = slurm(launchers=launchers)
-    with pytest.raises(PlanError, match="runs one process") as failure:
-        make_plan(job(site, "single", {}), site)
-    assert failure.value.hint.startswith("big offers no launcher for such a job, or one task")
-
-
-def test_ibrun_needs_slurm() -> None:
-    local = load_site("local")
-    names = ("ibrun", *local.value.launchers.allowed)
-    launchers = msgspec.structs.replace(local.value.launchers, allowed=names)
-    site = Sourced(
-        value=msgspec.structs.replace(local.value, launchers=launchers), origins=local.origins
-    )
-    with pytest.raises(PlanError, match="ibrun starts ranks in a job of Slurm") as failure:
-        make_plan(job(site, "ibrun", {}), site)
-    assert "torchrun" in list(named(failure.value))
-    assert [name for name in NAMES if find_launcher(name).slurm_only] == ["ibrun"]

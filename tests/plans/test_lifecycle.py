@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.base.errors import PlanError, SpecError
+from hpc_train.base.errors import PlanError
 from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobLifecycle, JobSpec
 from hpc_train.plans.build import make_plan
@@ -134,11 +134,6 @@ def test_ranks_on_other_nodes_and_in_images_have_its_variables(
     assert not any("HPCTRAIN_CHECKPOINTS" in str(token) for token in plain)
 
 
-def test_a_directive_of_the_job_is_written_once(job: Jobs, slurm: Sites) -> None:
-    plan = make_plan(job(lifecycle={}, directives={"requeue": True}), slurm())
-    assert [option for option, _ in plan.directives].count("requeue") == 1
-
-
 @pytest.mark.parametrize(
     ("resources", "keys", "message"),
     [
@@ -170,12 +165,6 @@ def test_another_part_of_the_job_contradicts_it(
     assert failure.value.message.startswith("job.yaml:")
     assert message in failure.value.message
     assert failure.value.hint
-
-
-def test_one_node_may_keep_its_checkpoints_to_itself(job: Jobs, slurm: Sites) -> None:
-    plan = make_plan(job(lifecycle={}, env={"HPCTRAIN_CHECKPOINTS": LOCAL}), slurm())
-    assert plan.lifecycle
-    assert any("a start on another node" in warning for warning in plan.warnings)
 
 
 def test_a_folder_that_the_next_job_or_another_node_would_not_find_is_refused(
@@ -241,11 +230,3 @@ def test_a_site_where_no_job_is_queued_again(job: Jobs, slurm: Sites, option: st
     )
     assert failure.value.message == message
     assert "chain of jobs: hpctrain help restart" in str(failure.value.hint)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"max_restarts": -1}, {"requeue_on": [0]}, {"requeue_on": []}, {"max_stalled": 0}]
-)
-def test_limits_that_no_job_can_have(job: Jobs, wrong: dict[str, Any]) -> None:
-    with pytest.raises(SpecError):
-        job(lifecycle=wrong)

@@ -88,38 +88,6 @@ def test_one_core_for_a_gpu_is_warned_of(job: Jobs, slurm: Sites) -> None:
     assert make_plan(job({"nodes": 2}), site).warnings == ()
 
 
-def test_the_memory_of_the_gpus_is_a_memory_request(job: Jobs, slurm: Sites) -> None:
-    partition = {"name": "*", "cpus_per_gpu": 1, "mem_per_gpu": "10G"}
-    site = slurm(required=["mem"], mem_request="per-gpu", partitions=[partition])
-    assert missing_keys(resolve_context(job({"gpus_per_node": 2}), site)) == ()
-    keys = [one.key for one in missing_keys(resolve_context(job(), site))]
-    assert keys == ["resources.mem"]
-
-
-@pytest.mark.parametrize(("form", "more"), [("gres", ["resources.gpus_per_node"]), ("none", [])])
-def test_gpus_are_named_beside_others_where_slurm_counts_them(
-    job: Jobs, slurm: Sites, form: str, more: list[str]
-) -> None:
-    partitions = [{"name": "a", "default": True, "gpus_per_node": 4, "cpus_per_gpu": 1}]
-    site = slurm(gpu_request=form, partitions=partitions, required=["time"])
-    keys = [one.key for one in missing_keys(resolve_context(job(), site))]
-    assert keys == ["resources.time", *more]
-
-
-def test_missing_keys_are_named_before_the_job_fits_a_partition(job: Jobs, slurm: Sites) -> None:
-    partitions = [{"name": "a", "max_nodes": 1}, {"name": "b", "max_nodes": 2}]
-    account = {"required": True}
-    site = slurm(partition_choice="fitting", partitions=partitions, account=account)
-    with pytest.raises(PlanError, match="big needs an account"):
-        make_plan(job({"nodes": 9}), site)
-
-
-def test_the_example_of_gpus_fits_the_partition(job: Jobs, slurm: Sites) -> None:
-    site = slurm(partitions=[{"name": "a", "gpus_per_node": 4, "max_gpus": 4, "cpus_per_gpu": 1}])
-    (gpus,) = missing_keys(resolve_context(job({"nodes": 2}, partition="a"), site))
-    assert (gpus.key, gpus.example) == ("resources.gpus_per_node", "2")
-
-
 @pytest.mark.parametrize("name", SHIPPED)
 @pytest.mark.parametrize("gpus", [None, 1])
 def test_what_a_shipped_site_asks_for_is_all_that_it_needs(
@@ -171,10 +139,25 @@ def test_accounts_have_a_form(job: Jobs, slurm: Sites) -> None:
     assert dict(make_plan(job(account="project_1"), site).directives)["account"] == "project_1"
 
 
-def test_a_suffix_may_be_part_of_the_form(job: Jobs, slurm: Sites) -> None:
-    site = slurm(
-        account={"pattern": r"\w+@(a100|v100)"},
-        partitions=[{"name": "p", "default": True, "select": {"account_suffix": "@a100"}}],
-    )
-    for given in ("abc", "abc@a100"):
-        assert dict(make_plan(job(account=given), site).directives)["account"] == "abc@a100"
+def test_the_memory_of_the_gpus_is_a_memory_request(job: Jobs, slurm: Sites) -> None:
+    partition = {"name": "*", "cpus_per_gpu": 1, "mem_per_gpu": "10G"}
+    site = slurm(required=["mem"], mem_request="per-gpu", partitions=[partition])
+    assert missing_keys(resolve_context(job({"gpus_per_node": 2}), site)) == ()
+    keys = [one.key for one in missing_keys(resolve_context(job(), site))]
+    assert keys == ["resources.mem"]
+
+
+@pytest.mark.parametrize(("form", "more"), [("gres", ["resources.gpus_per_node"]), ("none", [])])
+def test_gpus_are_named_beside_others_where_slurm_counts_them(
+    job: Jobs, slurm: Sites, form: str, more: list[str]
+) -> None:
+    partitions = [{"name": "a", "default": True, "gpus_per_node": 4, "cpus_per_gpu": 1}]
+    site = slurm(gpu_request=form, partitions=partitions, required=["time"])
+    keys = [one.key for one in missing_keys(resolve_context(job(), site))]
+    assert keys == ["resources.time", *more]
+
+
+def test_the_example_of_gpus_fits_the_partition(job: Jobs, slurm: Sites) -> None:
+    site = slurm(partitions=[{"name": "a", "gpus_per_node": 4, "max_gpus": 4, "cpus_per_gpu": 1}])
+    (gpus,) = missing_keys(resolve_context(job({"nodes": 2}, partition="a"), site))
+    assert (gpus.key, gpus.example) == ("resources.gpus_per_node", "2")

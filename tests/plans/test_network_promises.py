@@ -13,7 +13,6 @@ from hpc_train.base.values import Sourced
 from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.plans.shared_allocation import allocate
 from hpc_train.sites.profile import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
@@ -100,35 +99,6 @@ def test_alt_read_and_its_option_come_together(
     assert (dict(plan.directives).get("network") == "disable_rdzv_get") == together
     companions = [name for name in dict(plan.env) if name.startswith("FI_CXI_RDZV_")]
     assert together or companions in ([], ["FI_CXI_RDZV_PROTO"])
-
-
-@pytest.mark.parametrize(
-    ("site_keys", "job_env"),
-    [
-        ({}, {"FI_CXI_RDZV_PROTO": ""}),
-        ({"env": {"FI_CXI_RDZV_PROTO": "default"}}, {}),
-        ({"env_blocks": [{"env": {"FI_CXI_RDZV_PROTO": ""}}]}, {}),
-    ],
-)
-def test_another_protocol_goes_without_alt_reads_companions(
-    job: Jobs, slurm: Sites, site_keys: dict[str, Any], job_env: dict[str, str]
-) -> None:
-    own = {**job_env, "FI_CXI_RDZV_GET_MIN": "4096"}
-    site = slurm(network={"fabric": "slingshot", "alt_read": True}, **site_keys)
-    plan = make_plan(job({"nodes": 2, "gpus_per_node": 4}, env=own), site)
-    names = {name for name in dict(plan.env) if name.startswith("FI_CXI_RDZV_")}
-    assert names - {"FI_CXI_RDZV_PROTO"} == {"FI_CXI_RDZV_GET_MIN"}
-    assert "network" not in dict(plan.directives)
-
-
-def test_a_nested_study_asks_for_the_option_when_one_size_needs_it(job: Jobs, slurm: Sites) -> None:
-    site = slurm(network={"fabric": "slingshot", "alt_read": True})
-    plans = [
-        (str(nodes), make_plan(job({"nodes": nodes, "gpus_per_node": 4}), site, nested=True))
-        for nodes in (1, 2)
-    ]
-    assert dict(allocate(site, plans, "study").directives)["network"] == "disable_rdzv_get"
-    assert "network" not in dict(allocate(site, plans[:1], "study").directives)
 
 
 TABLE = yaml.safe_load((Path(__file__).parent / "network_variables.yaml").read_bytes())

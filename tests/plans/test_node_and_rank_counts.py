@@ -14,7 +14,6 @@ from hpc_train.plans.context import resolve_context
 from hpc_train.plans.node_and_rank_counts import resolve_topology
 from hpc_train.plans.plan import JobVar, Joined, Text
 from hpc_train.sites.load import Machine, load_site
-from hpc_train.sites.partition import Partition
 from hpc_train.sites.profile import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
@@ -71,20 +70,6 @@ def test_one_rank_per_gpu_on_a_cluster(job: Jobs, slurm: Sites) -> None:
     assert settings["tasks_per_node"].why == "one rank per GPU"
     assert settings["nodes"].origin == "job.yaml:9"
     assert settings["cpus_per_task"].why == "the site's cores per node are not known"
-
-
-def test_nodes_that_come_with_their_gpus_need_no_number(job: Jobs, slurm: Sites) -> None:
-    site = slurm(
-        gpu_request="none",
-        partitions=(Partition(name="gpu", default=True, gpus_per_node=3, cpus_per_node=9),),
-    )
-    plan = make_plan(job({"nodes": 2}), site)
-    assert (plan.topology.gpus_per_node, plan.topology.tasks_per_node, plan.backend) == (
-        3,
-        3,
-        "nccl",
-    )
-    assert not any("gpu" in option for option, _ in plan.directives)
 
 
 def test_whole_nodes_bring_all_their_cores(job: Jobs, slurm: Sites) -> None:

@@ -108,17 +108,6 @@ def test_the_star_gives_its_facts_to_any_name(job: Jobs, slurm: Sites) -> None:
     assert unnamed.topology.cpus_per_task == 12
 
 
-def test_a_partition_without_a_name_is_never_advised(job: Jobs, slurm: Sites) -> None:
-    site = slurm(partitions=[{"name": "small", "max_nodes": 1}, {"name": "*"}])
-    with pytest.raises(PlanError, match="nodes = 2, but big small has at most 1") as failure:
-        make_plan(job({"nodes": 2}, partition="small"), site)
-    assert failure.value.hint == ""
-    site = slurm(partitions=[{"name": "small", "max_nodes": 1}, {"name": "large"}, {"name": "*"}])
-    with pytest.raises(PlanError) as failure:
-        make_plan(job({"nodes": 2}, partition="small"), site)
-    assert failure.value.hint == "fits: large (--partition NAME)"
-
-
 def test_without_a_star_another_name_is_unknown(job: Jobs, slurm: Sites) -> None:
     with pytest.raises(UnknownNameError, match="unknown partition of big 'mediun'; did you mean"):
         make_plan(job(partition="mediun"), slurm(partitions=SIZES))

@@ -14,7 +14,6 @@ from hpc_train.plans.plan import LaunchPlan
 from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import check_profile
 from tests.plans.conftest import Job, Site
-from tests.plans.launchers.made import words
 
 Sites = Callable[..., Site]
 Jobs = Callable[..., Job]
@@ -134,11 +133,6 @@ def test_what_pbs_does_not_have_is_refused(
         make_plan(job({"nodes": 2, "time": "1h"}, **keys), pbs())
 
 
-def test_a_letter_is_no_option_of_sbatch(slurm: Sites, job: Jobs) -> None:
-    with pytest.raises(PlanError, match="sbatch has no option 'r'"):
-        make_plan(job(directives={"r": "y"}), slurm())
-
-
 @pytest.mark.parametrize(
     ("directives", "message"),
     [
@@ -162,14 +156,3 @@ def test_the_profile_names_what_starts_a_process_on_each_node(
     plan = make_plan(job({"nodes": 2}), pbs(pbs={"starter": starter}))
     expected = {"tmrsh": "bash", "pals": "mpiexec", "openmpi": "mpirun"}
     assert getattr(plan.launch.argv[0], "text", "") == expected[starter]
-
-
-def test_the_list_of_cores_of_pals_is_for_as_many_ranks(pbs: Sites, job: Jobs) -> None:
-    """On Aurora the twelve ranks of a node have six lists of cores on each socket."""
-    launchers = {**LAUNCHERS, "default": "mpiexec", "cpu_bind": "list:1-8:53-60"}
-    site = pbs(launchers=launchers)
-    two = make_plan(job({"nodes": 2, "tasks_per_node": 2}), site)
-    assert "--cpu-bind list:1-8:53-60" in words(two.launch)
-    four = make_plan(job({"nodes": 2, "tasks_per_node": 4}), site)
-    assert "--depth=16 --cpu-bind depth" in words(four.launch)
-    assert four.settings["cpu_bind"].why == "left out: 2 masks, 4 ranks on a node"

@@ -114,14 +114,6 @@ def test_an_unknown_qos_has_a_neighbour(asked: Jobs, here: Sourced[SiteProfile])
         make_plan(asked("qos=area2"), here)
 
 
-def test_runs_of_one_allocation_are_for_one_partition(job: Jobs, slurm: Sites) -> None:
-    """Two partitions may be the same to sbatch."""
-    site = slurm(partitions=[{"name": "a", "select": {}}, {"name": "b", "select": {}}])
-    plans = [(n, make_plan(job(partition=n), site, nested=True)) for n in ("a", "b")]
-    with pytest.raises(PlanError, match=r"job\.yaml:1: partition is a, b; with placement nested"):
-        allocate(site, plans, "s")
-
-
 def test_a_star_takes_any_qos(job: Jobs, slurm: Sites) -> None:
     site = slurm(qos=[{"name": "debug"}, {"name": "*", "max_nodes": 2}])
     assert dict(make_plan(job(qos="mine"), site).directives)["qos"] == "mine"
@@ -146,16 +138,6 @@ def test_an_allocation_of_a_study_keeps_to_the_bounds(job: Jobs, slurm: Sites) -
         allocate(site, plans, "s")
     small = [("a", make_plan(job({"nodes": 1, "time": "31m"}), site, nested=True))] * 2
     assert dict(allocate(site, small, "s").directives)["time"] == "01:03:00"
-
-
-def test_a_longer_qos_is_named(job: Jobs, slurm: Sites) -> None:
-    queues = [
-        {"name": "short", "default": True, "max_time": "1h"},
-        {"name": "long", "max_time": "9h"},
-    ]
-    with pytest.raises(PlanError) as failure:
-        make_plan(job({"time": "5h"}), slurm(qos=queues))
-    assert failure.value.hint.startswith("fits: qos long (--qos NAME)")
 
 
 PARTITION = {
@@ -194,15 +176,6 @@ def test_exclusive_gives_no_memory(
     assert warnings.endswith(said)
 
 
-def test_a_site_that_lists_no_partitions_refuses_none(job: Jobs, slurm: Sites) -> None:
-    assert limits(job({"nodes": 500}, partition="any"), slurm()) == ()
-
-
-def test_memory_where_it_is_forbidden(job: Jobs, slurm: Sites) -> None:
-    with pytest.raises(HpcTrainError, match=r"job\.yaml:9: big forbids a memory request"):
-        limits(job({"mem": "4G"}), slurm(mem_request="forbidden"))
-
-
 def test_more_tasks_than_cores_here_is_a_warning_with_both_numbers(
     job: Jobs, local: Sourced[SiteProfile]
 ) -> None:
@@ -216,3 +189,8 @@ def test_all_violated_limits_are_in_one_message(job: Jobs, slurm: Sites) -> None
         limits(job(resources=resources), slurm(partitions=[PARTITION]))
     for part in ("nodes = 5, but", "gpus_per_node = 8, but", "time = 2-00:00:00, but"):
         assert refused.value.message.count(part) == 1
+
+
+def test_memory_where_it_is_forbidden(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(HpcTrainError, match=r"job\.yaml:9: big forbids a memory request"):
+        limits(job({"mem": "4G"}), slurm(mem_request="forbidden"))

@@ -47,13 +47,6 @@ def test_a_step_takes_the_first_nodes_and_its_own_gpus(
     assert "--gpus-per-node=4" not in words(gres)
 
 
-def test_mpirun_fills_the_first_nodes_anyway(job: Jobs, slurm: Sites) -> None:
-    given = job({"nodes": 2, "tasks_per_node": 3}, launcher="mpirun")
-    nested, alone = (make_plan(given, slurm(), nested=value) for value in (True, False))
-    assert words(nested) == words(alone)
-    assert words(nested)[:5] == ["mpirun", "-np", "6", "--map-by", "ppr:3:node"]
-
-
 def test_a_plan_that_is_not_nested_is_written_as_it_always_was(job: Jobs, slurm: Sites) -> None:
     """Its bytes name its runs; a new key would make every study's runs new ones."""
     alone, nested = (
@@ -130,11 +123,6 @@ def test_one_allocation_has_one_queue(job: Jobs, slurm: Sites, key: str) -> None
     assert "`placement: independent`" in failure.value.hint
 
 
-def test_a_queue_that_only_some_runs_name(job: Jobs, slurm: Sites) -> None:
-    with pytest.raises(PlanError, match=r"job\.yaml:1: qos is none, high; "):
-        shared(slurm(), job(), job(qos="high"))
-
-
 def test_the_sum_of_the_limits_must_fit_the_partition(job: Jobs, slurm: Sites) -> None:
     site = slurm(partitions=[PARTITION])
     limit = 3600 // 3 - TURN_S
@@ -153,3 +141,8 @@ def test_a_run_without_a_limit_leaves_the_allocation_without_one(job: Jobs, slur
     assert [turn.time_s for turn in found.turns] == [60, None]
     (warning,) = found.warnings
     assert "default time" in warning
+
+
+def test_a_queue_that_only_some_runs_name(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(PlanError, match=r"job\.yaml:1: qos is none, high; "):
+        shared(slurm(), job(), job(qos="high"))

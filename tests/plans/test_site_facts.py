@@ -69,13 +69,6 @@ def test_a_binding_of_ranks_to_gpus_leaves_no_order(job: Jobs, slurm: Sites) -> 
     assert make_plan(job({"gpus_per_node": 4}), unbound).changes
 
 
-def test_the_job_may_order_its_gpus_itself(job: Jobs, slurm: Sites) -> None:
-    own = {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}
-    plan = make_plan(job({"gpus_per_node": 4}, env=own), turned(slurm))
-    assert plan.changes == ()
-    assert dict(plan.env)["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
-
-
 def test_a_partition_has_its_own_interfaces_and_adapters(job: Jobs, slurm: Sites) -> None:
     network = {"fabric": "infiniband", "interfaces": ["ib0"], "hcas": ["mlx5_0"]}
     own: dict[str, Any] = {"name": "h100", "interfaces": ["eno2np0"], "hcas": ["mlx5_4", "mlx5_5"]}
@@ -108,16 +101,6 @@ def test_the_way_out_is_in_each_job_unless_it_says_otherwise(job: Jobs, slurm: S
     block = {"mode": "default", "env": {"http_proxy": "http://other"}}
     both = make_plan(job(), slurm(internet=internet, env_blocks=[block]))
     assert dict(both.env)["http_proxy"] == proxy
-
-
-def test_modules_start_from_nothing_and_in_the_sites_folders(job: Jobs, slurm: Sites) -> None:
-    site = slurm(modules_purge=True, modules_use=["/appl/a b", "/appl/c"], modules=["x"])
-    plan = make_plan(job(modules=["y"]), site)
-    assert plan.modules_purge
-    assert plan.modules_use == ("/appl/a b", "/appl/c")
-    assert plan.modules == ("x", "y")
-    assert plan.settings["modules_use.0"].value == "/appl/a b"
-    assert plan.settings["modules_purge"].value is True
 
 
 @pytest.mark.parametrize(

@@ -177,10 +177,3 @@ def test_an_option_that_the_site_refuses(job: Jobs, slurm: Sites, spelled: str) 
         "job.yaml:9: big refuses --exclusive: bills the whole node (big.yaml)"
     )
     make_plan(job(), site)
-
-
-def test_a_refused_comfort_is_left_out(job: Jobs, slurm: Sites) -> None:
-    site = slurm(forbidden={"open-mode": "no"})
-    assert "open-mode" not in options(job(), site)
-    nested = make_plan(job(), site, nested=True)
-    assert "open-mode" not in dict(allocate(site, [("r", nested)], "s").directives)

@@ -19,7 +19,6 @@ from hpc_train.jobs.job import JobSpec
 from hpc_train.lint.lint_file import make_linter
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.explain import explain
 from hpc_train.scripts.render import render_script
@@ -145,16 +144,6 @@ def test_its_facts_decide(home: Path) -> None:
     # `elastic` is not said, so that only others are.
     with pytest.raises(PlanError, match="all ranks of the launcher flux end with the first"):
         make_plan(job(shape, elastic={}), site)
-
-
-def test_a_plain_function_is_a_launcher_with_default_facts(home: Path) -> None:
-    find_launcher("flux")
-    module = sys.modules["flux_for_hpctrain"]
-    vars(module)["LAUNCHER"] = module.LAUNCHER.command
-    plan = make_plan(job({"gpus_per_node": 0}, signal_before_end="1m"), mysite(home))
-    assert " flux start flux run --nodes 1 --ntasks 1 " in line(plan.launch.argv)
-    # That srun is below it, nothing says: the script gets the signal, and hands it on.
-    assert options(plan)["signal"] == "B:USR1@60"
 
 
 def test_it_starts_two_ranks(home: Path) -> None:
