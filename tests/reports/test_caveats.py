@@ -57,11 +57,3 @@ def test_points_of_a_series_that_differ() -> None:
         "under srun (sockets; other runs: IB+GDR)."
     )
     assert _caveats(_report({"srun-2": "IB+GDR", "srun-4": "sockets"}))
-
-
-def test_runs_of_a_point_that_differ() -> None:
-    study, records = finished()
-    ways = {"srun-2-0": "IB+GDR", "srun-2-1": "sockets"}
-    report = _built(_with(study, ways), records)
-    assert _column(report)[1] == "IB+GDR / sockets"
-    assert _caveats(report)

@@ -54,12 +54,6 @@ def test_a_difference_that_is_noise_is_not_called_one() -> None:
     assert any("98.75 % (Holm: 4 pairs" in note for note in found.notes)
 
 
-def test_one_run_each_is_no_test_of_a_difference() -> None:
-    found = made(tables(SLOW_AND_FAST, noise=(1.0,)))
-    assert found.answer[1] == "A: 52 % slower (n=1) at 8 GPUs."
-    assert {row[-1] for row in found.tables[1].rows} == {"n=1"}
-
-
 def test_of_many_series_the_first_screen_has_the_fastest() -> None:
     laws = {name: lambda n, i=i: 100.0 * n / (1 + 0.1 * i) for i, name in enumerate("ABCDEFGHIJ")}
     found = made(tables(laws, noise=(0.999, 1.0, 1.001)))

@@ -57,11 +57,6 @@ def test_the_same_study_gives_the_same_bytes_and_no_date() -> None:
         assert len(figure.data.rows) == len(figure.data.records) > 0
 
 
-def test_what_was_not_measured_is_not_drawn() -> None:
-    drawn = [figure.name for figure in figures(*simple(), ())]
-    assert drawn == ["scaling"]
-
-
 def test_points_without_a_result_are_hollow_and_end_the_line() -> None:
     study, tables = small()
     (figure,) = figures(study, tables, (), ["scaling"])

@@ -31,9 +31,6 @@ def _report(path: str, form: str = "text", asked: ReportOptions | None = None) -
     return render_report(build_report(found, asked or ReportOptions()), form)
 
 
-SEVEN = (1, 2, 4, 8, 16, 32, 64)
-
-
 def test_a_peak_that_nothing_bounds_is_told_in_words(tmp_path: Path) -> None:
     path = _csv(tmp_path, (1, 2, 4, 8), (1.0,) * 3)
     amdahl = json.loads(_report(path, "json"))["laws"][0]
@@ -60,19 +57,3 @@ def test_a_law_that_does_not_fit_is_refused_with_its_reason(tmp_path: Path) -> N
     amdahl = json.loads(_report(path, "json"))["laws"][0]
     assert amdahl["lack_of_fit_p"] < 0.001
     assert amdahl["parameters"] == {}
-
-
-def test_superlinear_points_have_no_law_and_all_refusals_share_a_note(tmp_path: Path) -> None:
-    lines = ["launcher,nodes,gpus_per_node,tasks_per_node,samples_per_second"]
-    for name, power in (("a", 1.1), ("b", 1.2)):
-        lines += [
-            f"{name},{n},1,1,{1000 * n**power * noise}" for n in (1, 2, 4, 8) for noise in NOISE
-        ]
-    path = tmp_path / "table.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    report = build_report(report_inputs([str(path)], Search(root=Path("results"))))
-    (laws,) = (table for table in report.tables if table.key == "laws")
-    assert not laws.rows
-    (note,) = (note for note in report.notes if note.startswith("Laws that are not shown"))
-    assert "Amdahl: superlinear: the efficiency is above 100 % at some size" in note
-    assert len(laws.records) == 4

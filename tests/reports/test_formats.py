@@ -29,13 +29,6 @@ def test_text_fits_100_columns_and_cuts_nothing() -> None:
     assert "\\x1b[31m" in shown
 
 
-def test_text_grows_rather_than_cut_numbers() -> None:
-    shown = text.render(all_columns(report()), width=40)
-    assert "…" not in shown
-    points = report().tables[0].rows
-    assert all(cell in shown for row in points for cell in row[1:-1])
-
-
 def test_numbers_that_do_not_fit_are_left_out_by_name() -> None:
     shown = text.render(report(), width=40).splitlines()
     table = shown[shown.index("Points") : shown.index("Comparison at each size")]

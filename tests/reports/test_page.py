@@ -15,7 +15,7 @@ import pytest
 
 from hpc_train.reports.page.render import MOST_ENDS, render
 from hpc_train.reports.report import Report
-from tests.reports.finished import HOSTILE, empty, report
+from tests.reports.finished import HOSTILE, report
 from tests.reports.whole import TURNED, WORDS, whole
 
 
@@ -54,13 +54,6 @@ def elements(shown: str) -> Elements:
 
 def test_the_same_report_gives_the_same_bytes(shown: str) -> None:
     assert render(whole()) == shown
-
-
-@pytest.mark.parametrize("bare", [empty(), Report(title="x", summary=(), tables=())])
-def test_a_report_of_nothing_is_a_page(bare: Report) -> None:
-    page = Elements(render(bare))
-    assert [given.get("id") for given in page.of("main")] == ["main"]
-    assert "The runs recorded neither" in page.text
 
 
 def test_hostile_words_change_no_element(elements: Elements) -> None:

@@ -23,7 +23,7 @@ from hpc_train.scaling.measurements import node_frame
 from hpc_train.scaling.runs import run_frame
 from hpc_train.scaling.scaling_fits import fits
 from hpc_train.scaling.speedup import speedup_frame
-from tests.scaling.studies import expected, foreign, rate, record, steps, study
+from tests.scaling.studies import expected, rate, record, steps, study
 
 FORMATS: tuple[ModuleType, ...] = (text, markdown, render, csv_table, json_report)
 
@@ -105,36 +105,6 @@ def test_a_value_that_is_no_number_is_left_out_and_said(odd: float) -> None:
     line = next(line for line in report.summary if "not finite" in line)
     assert "1 of step_time" in line
     assert "1 of loss" in line
-
-
-def test_times_of_zero_whole_seconds_have_no_bound() -> None:
-    runs = [expected("a"), expected("b", nodes=2), expected("c", nodes=2)]
-    records = [
-        record(name, "epoch_time", value, step=1, parser="book")
-        for name, value in (("a", 4), ("b", 0), ("c", 0))
-    ]
-    report = rendered(study(runs), records)
-    assert any("0 s is less than 1 s" in line for line in report.summary)
-
-
-@pytest.mark.long
-def test_a_thousand_points() -> None:
-    runs = [
-        expected(f"r{i}-{n}", nodes=n, axes={"nodes": n, "case": i})
-        for i in range(250)
-        for n in (1, 2, 3, 4)
-    ]
-    report = rendered(study(runs), [r for run in runs for r in rate(run.run_id, 10)])
-    assert len(report.tables[0].rows) == 1000
-    assert "all 1000 points" in " ".join(report.summary)
-
-
-def test_all_foreign_logs_of_unknown_size() -> None:
-    runs = [foreign("a.log"), foreign("b.log")]
-    report = rendered(study(runs), [*rate("a.log", 1), *rate("b.log", 3)])
-    assert "number of ranks is not known" in report.summary[0]
-    # Nothing says that they are of one size.
-    assert [row["n_ok"] for row in report.tables[0].records] == [1, 1]
 
 
 @pytest.mark.process

@@ -10,8 +10,6 @@ from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
 from hpc_train.reports.report_inputs import report_inputs
 from hpc_train.reports.text import first_screen
-from hpc_train.scaling.runs import run_frame
-from tests.scaling.studies import expected, record, study
 
 
 def summary(folder: Path, text: str, name: str = "table.csv") -> str:
@@ -38,16 +36,6 @@ def test_the_first_epoch_is_left_out_of_several_only(
     assert ("the first of several epochs is excluded" in found) is said
 
 
-def test_epochs_of_several_ranks_count_once() -> None:
-    times = [
-        record("a", "epoch_time", 2.0, scope="per_rank", step=epoch, rank=rank)
-        for epoch in (1, 2, 3)
-        for rank in (0, 1)
-    ]
-    frame = run_frame(study([expected("a", gpus=2), expected("b")]), times)
-    assert frame["epochs"].tolist() == [3, 0]
-
-
 def test_batches_that_are_recorded_are_not_called_unrecorded(tmp_path: Path) -> None:
     head = "nodes,gpus,samples_per_second,state,global_batch_size\n"
     found = summary(tmp_path, f"{head}1,4,500,,256\n2,8,,FAILED,256\n")
@@ -55,12 +43,6 @@ def test_batches_that_are_recorded_are_not_called_unrecorded(tmp_path: Path) -> 
     assert "batches not recorded" in summary(tmp_path, f"{head}1,4,500,,\n2,8,900,,\n")
     none = summary(tmp_path, f"{head}1,4,,FAILED,256\n2,8,,FAILED,256\n")
     assert "strong or weak scaling: not known, no run has a result" in none
-
-
-def test_a_stated_step_time_has_no_known_warm_up(tmp_path: Path) -> None:
-    found = summary(tmp_path, "nodes,gpus,step_time,global_batch_size\n1,4,0.5,64\n2,8,0.3,64\n")
-    assert "step times as stated in the table" in found
-    assert "warm-up" not in found
 
 
 def test_two_series_of_two_regimes_are_not_called_one(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from hpc_train.jobs.log_selection import Search
 from hpc_train.reports.build import build_report
-from hpc_train.reports.figures.canvas import plain_number
 from hpc_train.reports.report import ReportOptions
 from hpc_train.reports.report_inputs import report_inputs
 
@@ -41,8 +40,3 @@ def test_one_unit_everywhere(tmp_path: Path, unit: tuple[str, str]) -> None:
     for figure in made.figures:
         assert figure.data is not None
         assert {4, 128} <= {row[key] for row in figure.data.records}, figure.name
-
-
-def test_large_sizes_have_no_exponent() -> None:
-    shown = [plain_number(value) for value in (16384.0, 2e6, 0.25, 1.5e20)]
-    assert shown == ["16,384", "2,000,000", "0.25", "1.5e+20"]

@@ -21,11 +21,6 @@ def two_columns(*cells: str, head: str = "name", drop: int = 0) -> ReportTable:
     return ReportTable(title="T", columns=columns, rows=tuple((cell, "1") for cell in cells))
 
 
-def test_one_blank_instead_of_two_is_tried_first() -> None:
-    assert lines_of(two_columns("abcde"), 8) == ["name   b", "────────", "abcde  1"]
-    assert lines_of(two_columns("abcde"), 7) == ["name  b", "───────", "abcde 1"]
-
-
 def test_a_column_that_may_be_left_out_is_named() -> None:
     shown = lines_of(two_columns("context_parallel_ring", drop=1), 22)
     assert shown[:3] == ["name", "─────────────────────", "context_parallel_ring"]
