@@ -16,10 +16,6 @@ def test_the_nearest_word_is_found_in_any_case(name: str, offered: str) -> None:
     assert nearest(name, ["GPipe", "1F1B", "PIX", "torchrun"]) == f"; did you mean {offered!r}?"
 
 
-def test_no_word_is_offered_that_is_not_near() -> None:
-    assert nearest("xyz", ["GPipe", "1F1B"]) == ""
-
-
 def test_a_pattern_is_no_name() -> None:
     message = UnknownNameError("site", "lab*", ["lab", "local", "lab"]).message
     assert message == (

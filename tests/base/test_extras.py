@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import shlex
 import sys
 from pathlib import Path
@@ -18,13 +17,6 @@ def test_an_environment_without_pip_is_one_of_uv(
     monkeypatch.setitem(sys.modules, "pip", None)
     words = shlex.split(install_command("fast"))
     assert words[:-1] == ["uv", "pip", "install", "--python", f"{tmp_path}/my env"]
-
-
-def test_elsewhere_the_command_is_pip_of_this_interpreter() -> None:
-    if importlib.util.find_spec("pip") is None:
-        pytest.skip("this environment has no pip")
-    words = shlex.split(install_command("fast"))
-    assert words[:-1] == [sys.executable, "-m", "pip", "install"]
 
 
 def test_all_that_is_missing_is_named_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

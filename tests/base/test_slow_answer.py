@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
-
 import pytest
 
 from hpc_train.base import processes
@@ -24,12 +21,3 @@ def test_a_slow_answer_is_said_to_be_waited_for(
         "Slurm has not answered for 0 s; still waiting",
         "qsub has not answered for 0 s; up to 60 s",
     ]
-
-
-def test_nothing_is_left_after_the_answer() -> None:
-    def timers() -> list[Any]:
-        return [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
-
-    with notice_if_slow("Slurm"):
-        assert timers()
-    wait_for(lambda: not timers())

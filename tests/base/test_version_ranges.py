@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
 
 from hpc_train.base.values import NodeBounds, Version, parts, within
-
-NUMBERS = st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple)
 
 
 @pytest.mark.parametrize(
@@ -21,16 +18,6 @@ NUMBERS = st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple)
 )  # fmt: skip
 def test_within(version: str, bounds: str, inside: bool) -> None:
     assert within(parts(version), bounds) == inside
-
-
-@given(version=NUMBERS, limit=NUMBERS)
-def test_each_version_is_below_at_or_above(
-    version: tuple[int, ...], limit: tuple[int, ...]
-) -> None:
-    text = ".".join(map(str, limit))
-    assert [within(version, f"{sign}{text}") for sign in ("<", "", ">")].count(True) == 1
-    assert within(version, f"<={text}") != within(version, f">{text}")
-    assert within(version, f">={text}") != within(version, f"<{text}")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.base.errors import LogParseError
 from hpc_train.base.node_names import node_names
 from hpc_train.runs.conditions import provenance
 from hpc_train.runs.expected_runs import run_blocks
-from hpc_train.runs.json_files import read_cache, write_cache
 from hpc_train.runs.nodes import nodes_of
 from hpc_train.runs.run import JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_states import runs_below
@@ -105,23 +103,3 @@ def test_the_results_of_a_run_are_no_change_of_the_code(tmp_path: Path) -> None:
     assert provenance(tmp_path, [])["git"]["dirty"] is False
     (tmp_path / "train.py").write_text("print()\n")
     assert provenance(tmp_path, [])["git"]["dirty"] is True
-
-
-def test_another_content_replaces_the_file_and_the_same_does_not(tmp_path: Path) -> None:
-    path = tmp_path / "logs" / "cache.json"
-    write_cache(path, b"[1]")
-    first = path.stat().st_ino
-    write_cache(path, b"[1]")
-    assert path.stat().st_ino == first
-    write_cache(path, b"[2]")
-    assert read_cache(path, msgspec.json.decode) == [2]
-
-
-def test_a_file_that_is_not_there_is_no_content_and_a_damaged_one_is_refused(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "cache.json"
-    assert read_cache(path, msgspec.json.decode) is None
-    path.write_bytes(b"[1")
-    with pytest.raises(LogParseError, match=r"cache\.json: damaged: "):
-        read_cache(path, msgspec.json.decode)

@@ -60,13 +60,6 @@ def test_the_problem(
     assert judged(submission, status, report).problem == problem
 
 
-def test_a_rank_without_a_number_is_a_rank() -> None:
-    failure = Failure(rank=None, host="h", exit_code=9)
-    assert judged(SUBMITTED, msgspec.structs.replace(BAD, failure=failure), None).problem == (
-        "a rank on h: exit code 9"
-    )
-
-
 def test_a_rank_that_saved_asks_for_another_start() -> None:
     """A link of a chain of jobs: nothing queues it again."""
     failure = Failure(rank=0, host="h", exit_code=75)

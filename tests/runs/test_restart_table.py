@@ -61,26 +61,6 @@ def test_a_row_for_each_start() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({}, "checkpoint saved on request), 0 steps lost"),
-        ({"saved": None}, "exit code 75, without a checkpoint), steps lost unknown"),
-        ({"saved": 9.5}, "exit code 75, without a checkpoint), steps lost unknown"),
-        (
-            {"damaged": 60},
-            "checkpoint saved on request; checkpoint of step 60 not loaded), steps lost",
-        ),
-        ({"preempted": True}, "preempted, checkpoint saved on request), 0 steps lost"),
-    ],
-)
-def test_without_events_a_checkpoint_of_the_start_itself_loses_nothing(
-    fields: dict[str, float | None], text: str
-) -> None:
-    start = msgspec.structs.replace(SAVED, reached=None, **fields)
-    assert text in restarted((start,))
-
-
 def test_a_checkpoint_that_could_not_be_loaded_is_named() -> None:
     start = msgspec.structs.replace(SAVED, step=20, damaged=40)
     text = "checkpoint saved on request; checkpoint of step 40 not loaded"

@@ -58,12 +58,6 @@ def test_a_start_whose_node_was_lost_ran_until_its_last_checkpoint_at_least() ->
     assert time_lost_s([lost, LAST], STATUS) == 60
 
 
-def test_while_the_next_start_runs_the_loss_so_far_is_known() -> None:
-    running = JobStatus(started=1130.0, restart_count=1)
-    assert time_lost_s([FIRST], running) == 1130 - 1080
-    assert run_time_s([FIRST], running) is None
-
-
 @pytest.mark.parametrize(
     "starts",
     [[], [LAST], [changed(FIRST, saved=None), LAST]],

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
-from hpc_train.runs.conditions import Transport, conditions_of, cut, steady_command
+from hpc_train.runs.conditions import Transport, conditions_of, steady_command
 from tests.submissions.runs_of import run
 
 
@@ -34,16 +33,6 @@ def test_what_an_axis_sets_is_no_condition() -> None:
     assert found["command"] == "python …"
     assert "torch" not in found
     assert "command" not in conditions_of(run("a", axes={"command": []}), None)
-
-
-def test_a_site_has_partitions_of_its_own() -> None:
-    made = run("a")
-    assert made.manifest is not None
-    plan = msgspec.structs.replace(made.manifest.plan, directives=(("partition", "gpu"),))
-    for axes, found in (({}, "gpu"), ({"site": "lab"}, None)):
-        manifest = msgspec.structs.replace(made.manifest, plan=plan, axes=axes)
-        asked = msgspec.structs.replace(made, manifest=manifest)
-        assert conditions_of(asked, None).get("partition") == found
 
 
 @pytest.mark.parametrize(
@@ -110,9 +99,3 @@ def test_the_logs_name_nccl_and_plugin() -> None:
     assert found == {"nccl": "2.27.5+cuda12.8", "plugin": "libnccl-net.so"}
     assert conditions_of(None, Transport(rccl=True, nccl_version=("2.22",))) == {"rccl": "2.22"}
     assert conditions_of(None, Transport()) == conditions_of(None, None) == {}
-
-
-def test_long_texts_that_differ_at_their_end_stay_different() -> None:
-    one, other = cut("x" * 300 + "1"), cut("x" * 300 + "2")
-    assert one != other
-    assert len(one) == len(other) == 200

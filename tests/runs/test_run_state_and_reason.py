@@ -163,8 +163,3 @@ def test_without_a_limit_nothing_is_a_timeout(
     status = JobStatus(started=10.0, ended=1e6, exit_code=143)
     assert judged(SUBMITTED, status, None, endless).state is JobState.FAILED
     assert judged(SUBMITTED, status, None, None).state is JobState.FAILED
-
-
-def test_unknown_and_waiting_are_not_finished() -> None:
-    unfinished = {state for state in JobState if not state.finished}
-    assert unfinished == {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}

@@ -95,17 +95,6 @@ def test_packages_code_and_machine_are_compared() -> None:
     )
 
 
-def test_options_of_a_size_or_a_name_are_no_settings() -> None:
-    one = runs("spawn")[0]
-    names = (
-        "nodes", "ntasks", "ntasks-per-node", "gpus-per-node", "gpus", "gres", "gpus-per-task",
-        "job-name", "output", "error", "comment", "chdir",
-    )  # fmt: skip
-    other = changed(one, directives=tuple((name, "7") for name in (*names, "qos")))
-    found = differences([changed(one, directives=())], [other], NOTHING)
-    assert found == (("sbatch qos", "--", "7"),)
-
-
 def test_a_variable_that_the_job_changes_has_its_changed_value() -> None:
     one = runs("spawn")[0]
     variables = (("A", "1"), ("B", "1"))

@@ -195,26 +195,6 @@ def test_the_largest_job(tmp_path: Path, said: int, live: dict[str, object], dif
     assert [key for key, *_ in found] == (["partitions.0.max_nodes"] if differs else [])
 
 
-def test_gpus_that_slurm_does_not_count_are_not_compared(tmp_path: Path) -> None:
-    bare = msgspec.structs.replace(NODE, gres=())
-    text = SITE.replace("detect:", "gpu_request: none\ndetect:").replace("name: night", "name: a")
-    text = text.replace("partition: gpu, qos", "qos")
-    assert differences(tmp_path, text, msgspec.structs.replace(CLUSTER, nodes=(bare,))) == []
-
-
-def test_what_was_compared_is_counted(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    head = "schema: 1\nname: mine\ndescription: d\nscheduler: slurm\n"
-    head += "launchers: {default: srun, allowed: [srun]}\n"
-    for text, compared in (
-        ("partitions: [{name: fast, select: {constraint: fat}}]\n", 0),
-        ("slurm: '23.11'\n", 1),
-        ("partitions: [{name: gpu, nodes: 16, gpus_per_node: 4}]\n", 3),
-    ):
-        path.write_text(head + text)
-        assert compare(load_site(str(path)), CLUSTER).compared == compared, text
-
-
 def test_what_could_not_be_read_is_no_difference(tmp_path: Path) -> None:
     blind = msgspec.structs.replace(CLUSTER, nodes=(), mpi=Mpi(), qos=(), limits=Bounds())
     assert differences(tmp_path, SITE, blind) == []

@@ -10,9 +10,7 @@ from hpc_train.base import data_folders as assets
 from hpc_train.base.errors import SiteProfileError
 from hpc_train.base.values import Sourced
 from hpc_train.sites.load import load_site
-from hpc_train.sites.merge import source_of
 from hpc_train.sites.profile import SiteProfile
-from hpc_train.sites.search import layer_at
 
 FAMILY = """\
 schema: 1
@@ -112,16 +110,6 @@ def test_a_newer_schema_is_named_as_such(here: Path) -> None:
         load_site("a")
 
 
-def test_a_system_may_keep_facts_and_policy_in_two_files(here: Path) -> None:
-    facts = FAMILY.replace("family: true\n", "").replace("name: family", "name: pol")
-    (here / "system/site_profiles/pol.yaml").write_text(facts)
-    policy = "schema: 1\nname: pol\nextends: pol\n"
-    (here / "system/pol.yaml").write_text(f"{policy}account: {{required: true}}\n")
-    assert not load_site(str(here / "system/site_profiles/pol.yaml")).value.account.required
-    (here / "own/pol.yaml").write_text(f"{policy}env: {{X: 1}}\n")
-    assert load_site("pol").value.account.required
-
-
 @pytest.mark.parametrize(
     ("parent", "child", "message"),
     [
@@ -139,21 +127,6 @@ def test_a_parent_of_another_kind_is_refused(
     (here / "own/a.yaml").write_text(f"schema: 1\nname: a\nextends: family\n{child}\n")
     with pytest.raises(SiteProfileError, match=rf"own/a\.yaml:4: {message}"):
         load_site("a")
-
-
-def test_a_folder_called_as_ours_is_not_ours(here: Path) -> None:
-    (here / "site_profiles").mkdir()
-    (here / "site_profiles/slurm-generic.yaml").write_text(
-        "schema: 1\nname: slurm-generic\nextends: slurm-generic\npoll: 60s\n"
-        "sources: [{what: ourselves, confidence: low}]\n"
-    )
-    site = load_site("slurm-generic")
-    assert site.origin("poll") == "./site_profiles/slurm-generic.yaml:4"
-    assert site.origin("scheduler").startswith("site_profiles/slurm-generic.yaml:")
-    source = source_of(site, "poll")
-    assert source is not None
-    assert source.what == "ourselves"
-    assert [layer_at(site.origin(key)) for key in ("poll", "scheduler")] == ["here", "shipped"]
 
 
 def test_nobody_verifies_for_others(here: Path) -> None:

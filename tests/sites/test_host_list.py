@@ -10,7 +10,6 @@ import pytest
 from hpc_train.base.decode import decode
 from hpc_train.base.errors import PlanError, SiteProfileError, SpecError
 from hpc_train.jobs.job import JobSpec
-from hpc_train.machine.init_site import InitOptions, init_site
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
@@ -95,20 +94,6 @@ def test_what_a_list_of_hosts_cannot_do(tmp_path: Path, keys: dict[str, Any], me
     with pytest.raises(PlanError) as failure:
         plan_of(write(tmp_path), {**JOB, **keys})
     assert message in failure.value.message
-
-
-def test_the_script_names_its_hosts_for_those_who_start_it_by_hand(tmp_path: Path) -> None:
-    text = render_script(plan_of(write(tmp_path), JOB)).text
-    assert 'HPCTRAIN_HOSTS="${HPCTRAIN_HOSTS:-gpu1,gpu2}"' in text
-    assert 'HPCTRAIN_ADDRESSES="${HPCTRAIN_ADDRESSES:-10.0.0.11,10.0.0.12}"' in text
-    assert "--nnodes 2" in text
-
-
-def test_a_draft_of_a_host_named_twice_is_refused_before_it_is_asked() -> None:
-    with pytest.raises(SpecError) as failure:
-        init_site(InitOptions(name="lab2"), ["gpu1", "gpu2", "gpu1"])
-    assert failure.value.message == "--hosts: 'gpu1' is listed twice"
-    assert failure.value.hint == "--hosts gpu1,gpu2"
 
 
 def test_mpirun_gets_the_hosts_of_the_run_and_its_daemons_from_the_script(tmp_path: Path) -> None:

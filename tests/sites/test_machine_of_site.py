@@ -42,11 +42,6 @@ def test_profile_and_data_sheet(path: str) -> None:
     assert found.sources["gpus_per_node"] == f"{path}:9"
 
 
-def test_a_gpu_that_is_not_known_has_what_the_profile_states(path: str) -> None:
-    found = machine_of(load_site(path), "own")
-    assert (found.peak_tflops, found.most_gib, found.node_link) == ({"bf16": 100}, None, None)
-
-
 def test_a_job_without_gpus_has_ranks_on_processors(path: str) -> None:
     found = machine_of(load_site(path), "a100", gpus=False)
     assert (found.gpus_per_node, found.most_gib) == (0, None)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import msgspec
 import pytest
 
 from hpc_train.base.data_folders import profile_folder
 from hpc_train.sites.merge import Part, overlay
-from tests.sites.operators_jobs import FOLDER, comparisons, not_found, read_table, script_of
+from tests.sites.operators_jobs import comparisons, not_found, script_of
 
 TABLES = comparisons()
 # A shorter text would be found in any script.
@@ -46,15 +43,6 @@ def test_each_site_has_a_table_or_the_reason_why_not() -> None:
     assert all(set(one) == {"looked", "date"} for one in not_found().values())
 
 
-def test_a_source_without_a_date_is_refused(tmp_path: Path) -> None:
-    text = (FOLDER / "vista.yaml").read_text(encoding="utf-8")
-    path = tmp_path / "vista.yaml"
-    path.write_text(text.replace(", date: 2026-08-12", ""))
-    assert path.read_text() != text
-    with pytest.raises(msgspec.ValidationError, match="required field `date`"):
-        read_table(path)
-
-
 def test_false_nothing_and_0_are_words_like_others() -> None:
     parent = {"a": True, "b": 5, "c": "x", "d": [1], "e": 1, "f": {"g": 1, "h": True}}
     child = {"a": False, "b": 0, "c": "", "d": [], "f": {"h": False}}
@@ -62,8 +50,3 @@ def test_false_nothing_and_0_are_words_like_others() -> None:
     assert whole.values == {**child, "e": 1, "f": {"g": 1, "h": False}}
     assert whole.origins["a"] == whole.origins["f.h"] == "child"
     assert whole.origins["e"] == whole.origins["f.g"] == "parent"
-
-
-def test_null_takes_a_value_away() -> None:
-    whole = overlay(Part({"a": 1, "b": 2}, {"": "p"}), Part({"a": None}, {"": "c"}))
-    assert whole.values == {"b": 2}

@@ -10,7 +10,6 @@ from hpc_train.base.data_folders import profile_folder
 from hpc_train.base.errors import SiteProfileError, UnknownNameError
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.search import (
-    announcement,
     files_named,
     find_profile,
     label_of,
@@ -55,12 +54,6 @@ def test_the_first_file_of_the_path_is_found_and_families_are_behind_profiles(
         find_profile("mine")
 
 
-def test_one_file_by_two_paths_is_one_file(folders: list[Path]) -> None:
-    (folders[1] / "mine.yaml").write_text(PROFILE)
-    (folders[3] / "mine.yaml").symlink_to((folders[1] / "mine.yaml").resolve())
-    assert list(files_named("mine")) == [folders[1] / "mine.yaml"]
-
-
 @pytest.mark.parametrize("name", ["a/mine", "mine.yaml", "mine.yml"])
 def test_a_path_is_no_name(folders: list[Path], name: str) -> None:
     with pytest.raises(SiteProfileError, match="no such file of a site profile"):
@@ -84,14 +77,6 @@ def test_only_in_this_folder_a_profile_is_known_by_its_keys(
     assert names == sorted(names)
 
 
-def test_of_several_profiles_of_a_name_the_first_of_the_path_is_listed(
-    folders: list[Path],
-) -> None:
-    for folder in (folders[2], folders[4]):
-        (folder / "mine.yaml").write_text(PROFILE)
-    assert [path for path in profile_files() if path.stem == "mine"] == [folders[2] / "mine.yaml"]
-
-
 def test_the_layer_of_a_file(folders: list[Path]) -> None:
     local = find_profile("local")
     assert [layer_of(path / "mine.yaml") for path in folders] == ["here"] * 2 + ["user"] * 6
@@ -107,13 +92,6 @@ def test_the_layer_of_a_file(folders: list[Path]) -> None:
     )  # fmt: skip
 
 
-def test_a_profile_of_this_folder_is_announced_if_it_was_found_by_name(folders: list[Path]) -> None:
-    (notice,) = announcement("mine", folders[1] / "mine.yaml")
-    assert "site_profiles/mine.yaml of this folder" in notice
-    assert announcement("mine.yaml", Path("mine.yaml")) == ()
-    assert announcement("mine", folders[2] / "mine.yaml") == ()
-
-
 def test_a_stated_number_precedes_that_of_this_machine(folders: list[Path]) -> None:
     text = find_profile("local").read_text().partition("\npartitions:")[0]
     (folders[0] / "local.yaml").write_text(f"{text}\npartitions: [{{name: p, cpus_per_node: 3}}]\n")
@@ -122,3 +100,17 @@ def test_a_stated_number_precedes_that_of_this_machine(folders: list[Path]) -> N
     assert (own.name, own.cpus_per_node, own.gpus_per_node, own.default) == ("p", 3, 2, True)
     assert site.origin("partitions.0.gpus_per_node") == "this machine"
     assert site.origin("partitions.0.cpus_per_node").startswith("local.yaml:")
+
+
+def test_one_file_by_two_paths_is_one_file(folders: list[Path]) -> None:
+    (folders[1] / "mine.yaml").write_text(PROFILE)
+    (folders[3] / "mine.yaml").symlink_to((folders[1] / "mine.yaml").resolve())
+    assert list(files_named("mine")) == [folders[1] / "mine.yaml"]
+
+
+def test_of_several_profiles_of_a_name_the_first_of_the_path_is_listed(
+    folders: list[Path],
+) -> None:
+    for folder in (folders[2], folders[4]):
+        (folder / "mine.yaml").write_text(PROFILE)
+    assert [path for path in profile_files() if path.stem == "mine"] == [folders[2] / "mine.yaml"]

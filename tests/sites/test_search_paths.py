@@ -47,17 +47,3 @@ def test_the_setup_of_a_profile(path: Path) -> None:
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.name))
 def test_a_template(path: Path) -> None:
     assert list(empty_parts(path.read_text(encoding="utf-8"))) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "wrong"),
-    [
-        ("export A_PATH=/a:${A_PATH:-}", True),
-        ('export A_PATH="${A_PATH:-}:$B"', True),
-        ("A_PATH=/a:$A_PATH", True),
-        ("A_PATH=$B${A_PATH:+:$A_PATH}", False),
-        ('A_PATH="${A_PATH:+$A_PATH:}/a" python train.py', False),
-    ],
-)
-def test_what_is_found(text: str, wrong: bool) -> None:
-    assert bool(list(empty_parts(text))) is wrong

@@ -73,19 +73,6 @@ def test_a_list_that_may_not_be_whole_lets_others_pass(name: str) -> None:
     assert loaded(name).value.qos[-1].name == "*"
 
 
-@pytest.mark.parametrize("key", ["launchers.allowed", "launchers.default", "rendezvous.port"])
-def test_what_hpctrain_chose_is_not_said_to_be_slurms(key: str) -> None:
-    source = source_of(loaded("slurm-generic"), key)
-    assert source is not None
-    assert source.what.startswith("hpctrain")
-
-
-def test_what_nccl_conf_has_is_not_set_again() -> None:
-    block = loaded("oci").value.env_blocks[0]
-    assert block.already_set_by == "/etc/nccl.conf"
-    assert (block.env["NCCL_IB_TC"], block.env["NCCL_IB_TIMEOUT"]) == ("41", "22")
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.stem))
 def test_every_file_has_sources_that_cover_something(path: Path) -> None:
     own = lineage(path)[0].part.values

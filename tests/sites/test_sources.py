@@ -64,17 +64,6 @@ def test_the_source_that_covers_a_key_best(
     assert (source and source.what) == what
 
 
-def test_a_file_whose_sources_cover_other_keys_has_none(tmp_path: Path) -> None:
-    text = SITE.replace("  - {what: guide, confidence: high}\n", "").replace(
-        "extends: rivers\n", ""
-    )
-    path = tmp_path / "mine.yaml"
-    path.write_text(
-        text.replace("{default: srun}", "{default: srun, allowed: [srun]}\nscheduler: slurm")
-    )
-    assert source_of(load_site(str(path)), "launchers.default") is None
-
-
 def test_what_is_covered_and_not_there_is_named(site: Sourced[SiteProfile], tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     assert list(unknown_covers(path)) == []
