@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from hpc_train.base.errors import ReportError
@@ -93,3 +94,28 @@ def test_a_printed_rate_is_no_result_of_a_run_within_its_warmup() -> None:
     records = [record("a", "step_time", 0.5, step=1), record("a", "samples_per_second", 8.0)]
     frame = run_frame(study([expected("a")], warmup=Warmup(steps=2)), records)
     assert frame["state"].tolist() == ["UNPARSED"]
+
+
+@pytest.mark.parametrize("first", [0, 1000])
+@pytest.mark.parametrize(
+    ("warmup", "left_out"),
+    [(Warmup(steps=3), 3), (Warmup(steps=0, seconds=2.5), 3), (Warmup(steps=5, seconds=2.5), 5)],
+)
+def test_warmup_ends_when_both_steps_and_seconds_have_passed(
+    warmup: Warmup, left_out: int, first: int
+) -> None:
+    # A run that continues from a checkpoint begins at a later step.
+    records = [
+        msgspec.structs.replace(one, step=first + (one.step or 0))
+        for one in steps("a", [[1.0] * 30])
+    ]
+    frame = run_frame(study([expected("a")], warmup=warmup), records)
+    assert frame.at[0, "warmup_steps"] == left_out
+    assert frame.at[0, "steps"] == 30 - left_out
+
+
+def test_steps_between_two_lines_took_as_long_as_the_later_one_says() -> None:
+    """A log has every tenth step of 0.1 s: the warm-up of a second ends with its second line."""
+    records = [record("a", "step_time", 0.1, step=step) for step in range(0, 40, 10)]
+    frame = run_frame(study([expected("a")], warmup=Warmup(steps=0, seconds=1.0)), records)
+    assert (frame.at[0, "warmup_steps"], frame.at[0, "steps"]) == (2, 2)

@@ -189,3 +189,11 @@ def test_series_are_fitted_apart() -> None:
 def test_nodes_that_nothing_states_are_not_called_one(nodes: list[int | None]) -> None:
     frame = points([1, 2, 4], [1, 1.9, 3.7]).assign(nodes=pd.array(nodes, dtype="Int64"))
     assert fitted(frame, "amdahl").notes == ()
+
+
+@pytest.mark.parametrize("f", [0.001, 0.01, 0.0734026845637584, 0.3])
+def test_digits_that_nobody_measured_make_no_peak(f: float) -> None:
+    # For the third, rounding alone would put a peak at 1.6e9 times the baseline.
+    amdahl, usl = fits(points(Q, true_laws.amdahl(Q, f)))
+    assert (usl.peak, usl.parameters) == (None, ())
+    assert values(amdahl)["f"] == pytest.approx(f)
