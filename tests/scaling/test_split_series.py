@@ -144,3 +144,13 @@ def test_a_part_with_several_sizes_has_a_baseline_of_its_own() -> None:
     _, frame = parted([(1, TORCH[0]), (2, TORCH[1]), (4, TORCH[1])])
     assert frame["is_baseline"].tolist() == [True, True, False]
     assert frame["speedup"].tolist() == [1.0, 1.0, pytest.approx(2.0)]
+
+
+def test_of_several_at_its_point_a_run_that_recorded_nothing_stays_with_most() -> None:
+    runs = [(1, TORCH[0]), (2, TORCH[0]), (2, TORCH[1]), (2, TORCH[1]), (2, None)]
+    _, frame = parted(runs)
+    two = frame[frame["nodes"] == 2]
+    assert dict(zip(two["series"], two["n_submitted"], strict=True)) == {
+        "torch=2.12.0": 1,
+        "torch=2.13.0": 3,
+    }
