@@ -71,8 +71,6 @@ def test_other_adapters(name: str, fabric: str) -> None:
     assert found.hcas == (("mlx5_0", "mlx5_1") if fabric == "roce" else ())
 
 
-
-
 @pytest.mark.parametrize(("flags", "up"), [('"UP"', True), ("", False)])
 def test_a_state_that_the_driver_does_not_know(flags: str, up: bool) -> None:
     text = f'[{{"ifname": "ib0", "operstate": "UNKNOWN", "flags": [{flags}]}}]'

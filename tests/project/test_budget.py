@@ -14,15 +14,15 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 279,
-    "lines of modules": 67_943,
-    "modules with a single importer": 50,
-    "per cent of lines that are imports": 6.5,
-    "imports inside functions": 225,
-    "value classes": 396,
-    "lines of tests": 54_045,
-    "test files": 408,
-    "words of docs": 39_543,
+    "modules": 277,
+    "lines of modules": 67_491,
+    "modules with a single importer": 49,
+    "per cent of lines that are imports": 6.4,
+    "imports inside functions": 222,
+    "value classes": 393,
+    "lines of tests": 51_250,
+    "test files": 401,
+    "words of docs": 39_534,
     "lines of templates": 991,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
