@@ -41,7 +41,7 @@ def test_the_summary_answers_first_and_then_says_what_to_distrust() -> None:
     assert shown.summary[-3:] == (
         "Caveats: below the gate (efficiency 0.600 < 0.75): 16 GPUs under srun.",
         "Caveats: some runs are not ok (0 of 3: 1 FAILED, 2 MISSING): 16 GPUs under torchrun.",
-        "Not known: order of runs.",
+        "Not known: order of runs, node names.",
     )
 
 
