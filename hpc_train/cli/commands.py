@@ -111,7 +111,7 @@ EXAMPLES = {
         "hpctrain bench allreduce --ranks 2",
         "hpctrain bench allgather --site leonardo --nodes 2 --gpus-per-node 4 -e 8G --wait",
     ),
-    "doctor": ("hpctrain doctor", "hpctrain doctor --topology"),
+    "doctor": ("hpctrain doctor", "hpctrain doctor --json"),
     "lab": ("hpctrain lab up", "hpctrain lab status"),
     "help": ("hpctrain help", "hpctrain help events"),
     "completion": ("hpctrain completion bash", "hpctrain completion fish"),

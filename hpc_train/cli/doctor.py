@@ -23,18 +23,10 @@ Line = tuple[str, str]
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option(
-    "--topology",
-    "only_topology",
-    is_flag=True,
-    help="Print how GPUs, cores and network adapters are connected, and nothing else.",
-)
-def doctor(*, as_json: bool, only_topology: bool) -> int:
+def doctor(*, as_json: bool) -> int:
     """Inspect this machine and report problems; exit code 1 if jobs cannot work."""
     from hpc_train.machine.doctor import examine
 
-    if only_topology:
-        return _topology(as_json=as_json)
     with busy("examining this machine"):
         found = examine()
     if as_json:
@@ -50,22 +42,6 @@ def doctor(*, as_json: bool, only_topology: bool) -> int:
     for message in (*found.hardware.unread, *(found.cluster.unread if found.cluster else ())):
         click.echo(message)
     return int(found.failed)
-
-
-def _topology(*, as_json: bool) -> int:
-    from hpc_train.machine.probe_script import TOPOLOGY
-    from hpc_train.machine.read_hardware import this_hardware
-    from hpc_train.reports.topology_text import topology_lines
-
-    with busy("reading the topology"):
-        found = this_hardware(only=TOPOLOGY)
-    if as_json:
-        answer = {"schema": 1, "topology": found.topology, "unread": found.unread}
-        click.echo(msgspec.json.encode(answer))
-        return 0
-    for line in (*topology_lines(found.topology), *found.unread):
-        click.echo(line)
-    return 0
 
 
 def _json(found: Examined) -> dict[str, Any]:

@@ -5,7 +5,7 @@ The script is one argument of bash, so that it also runs in a job without hpctra
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from hpc_train.base.processes import whole
@@ -64,8 +64,6 @@ part nvidia nvidia-smi --query-gpu=index,name,memory.total,driver_version \
 part nvidia_topology nvidia-smi topo -m
 part rocm rocm-smi --showproductname --showtopo --json
 part numa grep -H '' /sys/devices/system/node/node[0-9]*/cpulist
-part sockets lscpu -p=node,socket
-part nics grep -H '' /sys/class/infiniband/*/device/numa_node /sys/class/net/*/device/numa_node
 """
 # From Open MPI 5 on, PRRTE starts its daemons; without a list of its parts nothing is known.
 _SLURM_OF_MPI = """
@@ -90,15 +88,11 @@ _SECTIONS = {
 ABSENT = 127
 _LATE = (124, 137)
 
-# Sections for a topology, beside those of _PLACES.
-TOPOLOGY = ("cpus",)
 
-
-def probe_script(only: Sequence[str] = ()) -> str:
-    """Return the script; `only` are sections to run beside those of a topology, empty: all."""
-    wanted = {name: one for name, one in _SECTIONS.items() if not only or name in only}
+def probe_script() -> str:
+    """Return the script."""
     lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin", f"{{{_PLACES}}} 2>/dev/null </dev/null"]
-    for name, (seconds, command) in wanted.items():
+    for name, (seconds, command) in _SECTIONS.items():
         inside = f"timeout -k 2 {seconds} bash -c {shlex.quote(command)} 2> /dev/null < /dev/null"
         # The line break before the mark ends an unterminated last line.
         lines.append(f"printf '\\n{MARK} {name}\\n'; {inside}; printf '\\n{MARK} = %s\\n' $?")

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -29,25 +29,22 @@ _PATIENCE_S = 240.0
 _ALWAYS = ("cpus", "interfaces")
 
 
-def this_hardware(only: Sequence[str] = ()) -> Hardware:
-    """Inspect this machine; `only` are the sections of the script to run.
+def this_hardware() -> Hardware:
+    """Inspect this machine.
 
     Raises:
         ProbeError: there is no bash.
     """
     here = {name: os.environ[name] for name in ("SLURM_JOB_ID", "SLURM_CONF") if name in os.environ}
-    command = ("bash", "-c", probe_script(only))
+    command = ("bash", "-c", probe_script())
     answer = answer_of(run(command, _PATIENCE_S, environment=environment() | here))
     if answer.problem:
         raise ProbeError(f"bash: {answer.problem}")
-    return read_hardware(answer.text, only or _ALWAYS)
+    return read_hardware(answer.text)
 
 
-def read_hardware(text: str, expected: Sequence[str] = _ALWAYS) -> Hardware:
-    """Parse the output of the probe script, which may be incomplete.
-
-    `expected` names the sections that were run; of these, a missing one is reported.
-    """
+def read_hardware(text: str) -> Hardware:
+    """Parse the output of the probe script, which may be incomplete."""
     found = sections(text)
     texts = defaultdict(str, {name: section.text for name, section in found.items()})
     host, arch, *_ = (*map(printable, texts["host"].split()), "", "")
@@ -62,7 +59,7 @@ def read_hardware(text: str, expected: Sequence[str] = _ALWAYS) -> Hardware:
         arch=arch,
         processor=processor(texts["cpus"]),
         gpus=gpus,
-        topology=read_topology(host, gpus, texts),
+        topology=read_topology(gpus, texts),
         links=links(texts["addresses"], texts["interfaces"]),
         ports=ports(texts["ports"]),
         software=_software(texts, settings["modules"]),
@@ -72,18 +69,13 @@ def read_hardware(text: str, expected: Sequence[str] = _ALWAYS) -> Hardware:
             shm_mib=shm // 1024 if shm else None,
             memory_mib=memory // 1024 if memory else None,
         ),
-        unread=tuple(
-            f"could not be read: {said}"
-            for said in _unread(found, gpus, [one for one in _ALWAYS if one in expected])
-        ),
+        unread=tuple(f"could not be read: {said}" for said in _unread(found, gpus)),
     )
 
 
-def _unread(
-    found: Mapping[str, Section], gpus: tuple[Gpu, ...], expected: Sequence[str]
-) -> Iterator[str]:
+def _unread(found: Mapping[str, Section], gpus: tuple[Gpu, ...]) -> Iterator[str]:
     yield from (f"{name}: {one.problem}" for name, one in found.items() if one.problem)
-    yield from (name for name in expected if name not in found)
+    yield from (name for name in _ALWAYS if name not in found)
     driver = found.get("nvidia")
     if driver and not gpus and driver.returncode != ABSENT and not driver.problem:
         yield f"nvidia-smi: {printable((driver.text.strip().splitlines() or ['no answer'])[-1])}"

@@ -2,23 +2,14 @@
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from hpc_train.base.processes import printable, whole
+from hpc_train.base.processes import whole
 from hpc_train.machine.hardware import Gpu, Processor
-from hpc_train.plans.binding import (
-    DISTANCES,
-    NVLINK,
-    XGMI,
-    GpuLink,
-    GpuPlace,
-    Nic,
-    NodeTopology,
-    NumaNode,
-)
+from hpc_train.plans.binding import DISTANCES, GpuPlace, NodeTopology, NumaNode
 
 _CPUS = re.compile(r"[0-9]{1,6}[-,0-9]*")
 
@@ -57,20 +48,6 @@ def nvidia_gpus(text: str) -> tuple[Gpu, ...]:
 
 _CARD = re.compile(r"card([0-9]{1,3})")
 _NAMES = ("card series", "card model", "device name", "market name", "gfx version")
-_PAIR = re.compile(
-    r"\(Topology\) (Weight|Link type|Hops) between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})"
-)
-# The driver adds 15 for each hop over Infinity Fabric.
-_HOP = 15
-# The tool's hops over PCIe: 2 through one processor, 3 through the link between two.
-_PCIE = {2: "NODE", 3: "SYS"}
-
-
-class GpuPaths(NamedTuple):
-    """What a tool of the GPUs says of their places and of the links between them."""
-
-    places: tuple[GpuPlace, ...] = ()
-    links: tuple[GpuLink, ...] = ()
 
 
 def rocm_gpus(text: str) -> tuple[Gpu, ...]:
@@ -83,33 +60,11 @@ def rocm_gpus(text: str) -> tuple[Gpu, ...]:
     return tuple(found)
 
 
-def rocm_topology(text: str) -> GpuPaths:
+def rocm_topology(text: str) -> tuple[GpuPlace, ...]:
     """Read the JSON of `rocm-smi --showtopo`, which lists neither cores nor network adapters."""
-    document = _rocm(text)
     key = "(Topology) Numa Node"
-    numa = {index: whole(str(card[key])) for index, card in _cards(document) if key in card}
-    said: dict[tuple[int, int], dict[str, str]] = {}
-    system = document.get("system")
-    for name, value in system.items() if isinstance(system, dict) else ():
-        if match := _PAIR.fullmatch(name):
-            said.setdefault((int(match[2]), int(match[3])), {})[match[1]] = str(value)
-    return GpuPaths(
-        places=tuple(
-            GpuPlace(gpu=gpu, numa=whole(str(node)))
-            for gpu, node in numa.items()
-            if node is not None
-        ),
-        links=tuple(link for pair, words in sorted(said.items()) for link in _link(pair, words)),
-    )
-
-
-def _link(pair: tuple[int, int], words: Mapping[str, str]) -> Iterator[GpuLink]:
-    kind = words.get("Link type")
-    if kind == XGMI:
-        weight = whole(words.get("Weight")) or _HOP
-        yield GpuLink(gpus=pair, kind=XGMI, count=max(1, round(weight / _HOP)))
-    elif kind == "PCIE":
-        yield GpuLink(gpus=pair, kind=_PCIE.get(whole(words.get("Hops")) or 0, "SYS"))
+    cards = ((gpu, whole(str(card.get(key)))) for gpu, card in _cards(_rocm(text)))
+    return tuple(GpuPlace(gpu=gpu, numa=numa) for gpu, numa in cards if numa is not None)
 
 
 def _rocm(text: str) -> dict[str, Any]:
@@ -137,12 +92,12 @@ _SELF = "X"
 _UNCOUNTED = ("NVL", "C2C")
 
 
-def nvidia_topology(text: str) -> GpuPaths:
+def nvidia_topology(text: str) -> tuple[GpuPlace, ...]:
     """Read the matrix, with or without NICs; lines that are cut off are left out."""
     lines = _ESCAPE.sub("", text).splitlines()
     legend = {match[1]: match[2] for line in lines if (match := _LEGEND.fullmatch(line))}
     heads, peers = list[str](), list[str]()
-    places, links = [], []
+    places = []
     for line in lines:
         name, *row = _cells(line) or [""]
         if not heads and name == "GPU0" and _SELF not in row:
@@ -151,21 +106,17 @@ def nvidia_topology(text: str) -> GpuPaths:
         elif heads and (match := _GPU_COLUMN.fullmatch(name)) and len(row) >= len(peers):
             levels = dict(zip(peers, row, strict=False))
             if all(map(_is_level, levels.values())):
-                gpu, tail = int(match[1]), dict(zip(heads, row, strict=False))
-                cores, nics = tail.get("CPU Affinity", ""), []
-                for peer, level in levels.items():
-                    other = _GPU_COLUMN.fullmatch(peer)
-                    if other is None:
-                        nics.append((legend.get(peer, peer), level))
-                    # The matrix has each link twice.
-                    elif int(other[1]) > gpu and level != _SELF:
-                        bonded = _BONDED.fullmatch(level)
-                        kind, count = (NVLINK, int(bonded[1])) if bonded else (level, 1)
-                        links.append(GpuLink(gpus=(gpu, int(other[1])), kind=kind, count=count))
+                tail = dict(zip(heads, row, strict=False))
+                cores = tail.get("CPU Affinity", "")
+                nics = tuple(
+                    (legend.get(peer, peer), level)
+                    for peer, level in levels.items()
+                    if not _GPU_COLUMN.fullmatch(peer)
+                )
                 cpus = cores if _CPUS.fullmatch(cores) else ""
                 numa = whole(tail.get("NUMA Affinity"))
-                places.append(GpuPlace(gpu=gpu, numa=numa, cpus=cpus, nics=tuple(nics)))
-    return GpuPaths(places=tuple(places), links=tuple(links))
+                places.append(GpuPlace(gpu=int(match[1]), numa=numa, cpus=cpus, nics=nics))
+    return tuple(places)
 
 
 def _cells(line: str) -> list[str]:
@@ -177,51 +128,22 @@ def _is_level(cell: str) -> bool:
     return cell in (_SELF, *_UNCOUNTED, *DISTANCES) or _BONDED.fullmatch(cell) is not None
 
 
-def read_topology(host: str, gpus: Sequence[Gpu], found: Mapping[str, str]) -> NodeTopology:
-    """Return what the tools say of GPUs, and /sys of NUMA nodes and adapters.
-
-    `found` are the texts of the sections.
-    """
-    numa = numa_nodes(found.get("numa", ""), found.get("sockets", ""))
+def read_topology(gpus: Sequence[Gpu], found: Mapping[str, str]) -> NodeTopology:
+    """Return what the tools say of GPUs, and /sys of NUMA nodes; `found` are texts by section."""
     amd = bool(gpus) and gpus[0].vendor == "amd"
-    paths = rocm_topology(found["rocm"]) if amd else GpuPaths()
-    if gpus and not amd:
-        paths = nvidia_topology(found.get("nvidia_topology", ""))
-    places = {place.gpu: place for place in paths.places}
-    nics = _nics(found.get("nics", ""), numa)
-    named = dict.fromkeys(name for place in paths.places for name, _ in place.nics)
+    read, section = (rocm_topology, "rocm") if amd else (nvidia_topology, "nvidia_topology")
+    places = {place.gpu: place for place in read(found.get(section, ""))}
     return NodeTopology(
-        host=host,
-        gpu_model=", ".join(dict.fromkeys(gpu.name for gpu in gpus)),
-        numa=numa,
+        numa=numa_nodes(found.get("numa", "")),
         gpus=tuple(places.get(gpu.index, GpuPlace(gpu=gpu.index)) for gpu in gpus),
-        nics=tuple(Nic(name=printable(name), numa=nics.get(name)) for name in named or nics),
-        links=paths.links,
     )
 
 
 _NODE = re.compile(r"\A/sys/devices/system/node/node([0-9]{1,6})/cpulist:([-,0-9]{0,4000})\Z")
-_NIC = re.compile(r"\A/sys/class/(infiniband|net)/([^/]{1,64})/device/numa_node:(-?[0-9]{1,6})\Z")
 
 
-def numa_nodes(cpus: str, sockets: str = "") -> tuple[NumaNode, ...]:
-    """Read lines `.../nodeNUMBER/cpulist:CPUS`, and `NUMBER,SOCKET` of `lscpu -p`."""
-    pairs = (line.partition(",") for line in sockets.splitlines())
-    socket = {whole(node): whole(own) for node, _, own in pairs}
+def numa_nodes(cpus: str) -> tuple[NumaNode, ...]:
+    """Read lines `.../nodeNUMBER/cpulist:CPUS`."""
     found = (_NODE.search(line) for line in cpus.splitlines())
     nodes = {int(match[1]): match[2] for match in found if match}
-    return tuple(
-        NumaNode(number=number, cpus=own, socket=socket.get(number))
-        for number, own in sorted(nodes.items())
-    )
-
-
-def _nics(text: str, numa: Sequence[NumaNode]) -> dict[str, int | None]:
-    """Return the NUMA node of each RDMA adapter or, if there is none, of each network interface.
-
-    The firmware need not name it: -1, which is the only node of a machine that has one.
-    """
-    found = [match for line in text.splitlines() if (match := _NIC.match(line))]
-    rdma = [match for match in found if match[1] == "infiniband"]
-    only = numa[0].number if len(numa) == 1 else None
-    return {match[2]: only if match[3] == "-1" else int(match[3]) for match in rdma or found}
+    return tuple(NumaNode(number=number, cpus=own) for number, own in sorted(nodes.items()))

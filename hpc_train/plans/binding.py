@@ -1,4 +1,4 @@
-"""How GPUs, cores and adapters are connected, and the cores and GPUs of each local rank."""
+"""The cores and GPUs of each local rank, and the places of a node's GPUs and adapters."""
 
 from __future__ import annotations
 
@@ -108,7 +108,6 @@ def _obstacle(context: Context, topology: Topology, gpus: int) -> str:
     return ""
 
 
-NVLINK, XGMI = "NVLink", "XGMI"
 # From the shortest path to the longest, in the words of `nvidia-smi topo -m`.
 DISTANCES: Mapping[str, str] = {
     "PIX": "at most one PCIe bridge",
@@ -117,8 +116,6 @@ DISTANCES: Mapping[str, str] = {
     "NODE": "PCIe and the link between host bridges of a NUMA node",
     "SYS": "PCIe and the link between NUMA nodes",
 }
-# Drivers that do not count the links write NVL.
-_MEANINGS = {**DISTANCES, "NVL": "NVLink", "C2C": "NVLink between processor and GPU"}
 _RANGE = re.compile(r"\A([0-9]{1,6})(?:-([0-9]{1,6}))?\Z")
 
 
@@ -127,7 +124,6 @@ class NumaNode(Value, frozen=True, kw_only=True):
 
     number: int
     cpus: str = ""
-    socket: int | None = None
 
 
 class GpuPlace(Value, frozen=True, kw_only=True):
@@ -139,45 +135,11 @@ class GpuPlace(Value, frozen=True, kw_only=True):
     nics: tuple[tuple[str, str], ...] = ()
 
 
-class GpuLink(Value, frozen=True, kw_only=True):
-    """The path between two GPUs: NVLink, XGMI (Infinity Fabric) or a key of `DISTANCES`.
-
-    `count` is the number of bonded NVLinks, or of the hops over Infinity Fabric.
-    """
-
-    gpus: tuple[int, int]
-    kind: str
-    count: int = 1
-
-    @property
-    def label(self) -> str:
-        """Return the short name: NV12, XGMI, XGMI2, PIX."""
-        if self.kind == NVLINK:
-            return f"NV{self.count}"
-        return f"{self.kind}{self.count}" if self.count > 1 else self.kind
-
-    @property
-    def direct(self) -> bool:
-        """Whether the GPUs are neighbours on a link that is for GPUs only."""
-        return self.kind in (NVLINK, "NVL") or (self.kind == XGMI and self.count == 1)
-
-
-class Nic(Value, frozen=True, kw_only=True):
-    """A network adapter, and its NUMA node."""
-
-    name: str
-    numa: int | None = None
-
-
 class NodeTopology(Value, frozen=True, kw_only=True):
-    """One machine. Without a GPU tool, `gpus` and `links` are empty."""
+    """One machine. Without a GPU tool, `gpus` are empty."""
 
-    host: str = ""
-    gpu_model: str = ""
     numa: tuple[NumaNode, ...] = ()
     gpus: tuple[GpuPlace, ...] = ()
-    nics: tuple[Nic, ...] = ()
-    links: tuple[GpuLink, ...] = ()
 
     def near_cpus(self, place: GpuPlace) -> str:
         """Return the cores nearest to a GPU: its own list, else that of its NUMA node."""
@@ -210,14 +172,3 @@ def cpu_numbers(text: str) -> tuple[int, ...]:
             first = int(match[1])
             found.extend(range(first, int(match[2] or first) + 1))
     return tuple(found)
-
-
-def meaning(label: str) -> str:
-    """Return what the label of a link means, as a noun."""
-    if label in _MEANINGS:
-        return _MEANINGS[label]
-    if label.startswith("NV"):
-        count = label.removeprefix("NV")
-        return "one NVLink" if count == "1" else f"{count} NVLinks"
-    count = label.removeprefix(XGMI)
-    return f"Infinity Fabric, {count} hops" if count else "Infinity Fabric, direct"

@@ -46,7 +46,7 @@ def test_a_dgx_and_its_adapters() -> None:
 
 
 def test_a_table_with_a_legend_of_nics_and_memory_nodes() -> None:
-    found = nvidia_topology(fixture("gh200.topology")).places
+    found = nvidia_topology(fixture("gh200.topology"))
     assert [(one.gpu, one.numa, int(one.cpus.partition("-")[0])) for one in found] == [
         (0, 0, 0),
         (1, 1, 72),
@@ -58,7 +58,7 @@ def test_a_table_with_a_legend_of_nics_and_memory_nodes() -> None:
 
 def test_rocm_says_the_names_and_the_places_of_gpus() -> None:
     text = fixture("mi250x.rocm")
-    assert [one.numa for one in rocm_topology(text).places] == [3, 3, 1, 1, 0, 0, 2, 2]
+    assert [one.numa for one in rocm_topology(text)] == [3, 3, 1, 1, 0, 0, 2, 2]
     assert {one.name for one in rocm_gpus(text)} == {"AMD INSTINCT MI250X (MCM) OAM AC MBA"}
     (gpu,) = rocm_gpus('{"card1": {"Card Series": "AMD Instinct MI300X"}}')
     assert (gpu.index, gpu.name) == (1, "AMD Instinct MI300X")

@@ -123,14 +123,3 @@ def test_site_init_says_that_a_draft_cannot_be_written(empty: Path, tmp_path: Pa
     assert "file/here.yaml: cannot be written: " in done.stderr
     assert hpctrain(*words[:3], cwd=tmp_path, PATH=str(empty)).returncode in (0, 3)
     assert [path.name for path in (tmp_path / "site_profiles").iterdir()] == ["here.yaml"]
-
-
-def test_the_topology_and_nothing_else(empty: Path, tmp_path: Path) -> None:
-    program(empty, "python", "echo torch was asked >&2; touch asked")
-    done = hpctrain("doctor", "--topology", cwd=tmp_path, PATH=str(empty))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0].startswith(f"{os.uname().nodename}: no GPU was found")
-    assert not (tmp_path / "asked").exists()
-    said = json.loads(hpctrain("doctor", "--topology", "--json", cwd=tmp_path).stdout)
-    assert (said["schema"], said["topology"]["host"]) == (1, os.uname().nodename)
-    assert len(said["topology"]["numa"]) >= 1
