@@ -1,9 +1,8 @@
-"""How a notebook shows a value: the lines of a terminal, or an image; a cell that is updated."""
+"""How a notebook shows a value: the lines of a terminal, or an image."""
 
 import base64
 import html
-import sys
-from collections.abc import Callable, Container
+from collections.abc import Container
 from pathlib import Path
 
 from hpc_train.base.plain_text import plain
@@ -45,27 +44,3 @@ def shown_path(path: Path) -> str:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, OSError):
         return str(path)
-
-
-def updated_cell(value: Displayed) -> Callable[[], None]:
-    """Show a value in the current cell of a notebook; return a function that updates it there.
-
-    Anywhere else nothing is shown: not in a script, nor in a terminal.
-    """
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    if getattr(shell, "kernel", None) is None:
-        return lambda: None
-    from IPython.display import display
-
-    last = value._repr_mimebundle_()
-    handle = display(last, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-
-    def update() -> None:
-        nonlocal last
-        current = value._repr_mimebundle_()
-        if handle is not None and current != last:
-            handle.update(current, raw=True)
-            last = current
-
-    return update

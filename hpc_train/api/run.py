@@ -21,7 +21,7 @@ from hpc_train.api.arguments import (
     text_of,
     words_of,
 )
-from hpc_train.api.display import Displayed, ShownText, shown_path, updated_cell
+from hpc_train.api.display import Displayed, ShownText, shown_path
 from hpc_train.base.errors import StoreError, SubmitError, WaitTimeoutError
 from hpc_train.base.files import read_regular
 from hpc_train.base.plain_text import aligned
@@ -90,9 +90,8 @@ class RunStatesOfFolder:
         self,
         selected: Callable[[], Sequence[Run]],
         timeout_s: float | None,
-        update: Callable[[], None],
     ) -> None:
-        """Return when all selected runs have finished; `update` is called after each reading.
+        """Return when all selected runs have finished.
 
         Raises:
             WaitTimeoutError: one has not after `timeout_s` seconds.
@@ -100,7 +99,6 @@ class RunStatesOfFolder:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             open_runs = [run for run in selected() if not run.state.finished]
-            update()
             if not open_runs:
                 return
             pause = self._watch.pause_s(_PAUSE_S)
@@ -287,8 +285,7 @@ class SubmittedRun(SubmittedRuns):
             WaitTimeoutError: the run has not finished; it continues. It is a `TimeoutError`.
         """
         limit = checked(timeout, Number | None, "timeout")
-        update = updated_cell(self)
-        self._states.wait(lambda: [self._states.run(self.id)], limit, update)
+        self._states.wait(lambda: [self._states.run(self.id)], limit)
         return self.state
 
     def _shown(self) -> str:
@@ -388,7 +385,7 @@ class SubmittedStudy(SubmittedRuns):
             WaitTimeoutError: some runs have not finished; they continue. It is a `TimeoutError`.
         """
         limit = checked(timeout, Number | None, "timeout")
-        self._states.wait(self._last_attempts, limit, updated_cell(self))
+        self._states.wait(self._last_attempts, limit)
         return self.states
 
     def _last_attempts(self) -> list[Run]:
