@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,6 @@ _LOG_PAUSE_S = 0.3
 @click.argument("words", metavar="[RUN|STUDY]", nargs=-1, shell_complete=runs)
 @results_option
 @click.option("--watch", is_flag=True, help="Continue until all runs have finished.")
-@click.option("--nodes", is_flag=True, help="Print the nodes on which runs failed, and why.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--color",
@@ -39,9 +37,7 @@ _LOG_PAUSE_S = 0.3
     show_default=True,
     help="Colours of states; auto: on a terminal without NO_COLOR.",
 )
-def status(
-    words: tuple[str, ...], results: Path, watch: bool, nodes: bool, as_json: bool, color: str
-) -> None:
+def status(words: tuple[str, ...], results: Path, watch: bool, as_json: bool, color: str) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
     from hpc_train.cli.follow_runs import follow, print_next_step, print_unmeasured
     from hpc_train.runs.run_folders import find
@@ -57,10 +53,8 @@ def status(
             f"{words[1]}: status takes one run or study", f"hpctrain status {words[1]}"
         )
     word = words[0] if words else None
-    if watch and (nodes or as_json):
-        raise StoreError(
-            "--watch redraws a table, --nodes and --json print once", "use one of them"
-        )
+    if watch and as_json:
+        raise StoreError("--watch redraws a table, --json prints once", "use one of them")
     if watch:
         if word is None:
             raise StoreError("--watch follows one run, job or study", "hpctrain status lists them")
@@ -68,8 +62,6 @@ def status(
         return None
     with busy("reading runs"):
         found = states(results, word)
-    if nodes:
-        return _print_nodes(found, as_json)
     if as_json:
         _print_json(found)
     elif word:
@@ -92,34 +84,6 @@ def _print_json(found: dict[Path, RunStates]) -> None:
     rows = [row(run, why) for run in runs]
     missing = [name for one in found.values() for name in one.missing]
     click.echo(msgspec.json.encode({"schema": 1, "runs": rows, "missing": missing}))
-
-
-def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
-
-    from hpc_train.runs.run_states import faults_of_nodes
-
-    faults, bad = faults_of_nodes(found)
-    if as_json:
-        rows = [{"node": n, "bad": n in bad, "faults": one} for n, one in faults.items()]
-        click.echo(msgspec.json.encode({"schema": 1, "nodes": rows}))
-        return
-    if not faults:
-        click.echo(
-            "no run failed on a node in the last 7 days, or the time that its site sets", err=True
-        )
-        return
-    cells = [
-        (
-            fault.node,
-            "bad" if fault.node in bad else "",
-            datetime.fromtimestamp(fault.time).strftime("%Y-%m-%d %H:%M"),
-            fault.run_id,
-            fault.text,
-        )
-        for several in faults.values()
-        for fault in several
-    ]
-    echo_table(("node", "", "time", "run", "evidence"), cells)
 
 
 def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:

@@ -22,7 +22,6 @@ from hpc_train.jobs.job import RESUBMIT
 from hpc_train.runs.executor import Executor
 from hpc_train.runs.expected_runs import missing_runs
 from hpc_train.runs.json_files import write_submission
-from hpc_train.runs.nodes import NodeFault, bad_nodes, node_faults
 from hpc_train.runs.run import Failure, JobReport, JobState, JobStatus, Run, RunFolder, Submission
 from hpc_train.runs.run_folders import find, homes, is_run, read_run, run_folders
 from hpc_train.runs.run_table import signal_of
@@ -123,15 +122,6 @@ def states(root: Path, word: str | None = None) -> dict[Path, RunStates]:
     """
     found = runs_of([find(root, word)] if word else list(homes(root)))
     return {path: RunStates(runs, missing_runs(path, runs)) for path, runs in found.items()}
-
-
-def faults_of_nodes(
-    found: Mapping[Path, RunStates],
-) -> tuple[dict[str, tuple[NodeFault, ...]], tuple[str, ...]]:
-    """Return the remembered faults by node, and the nodes that a retry leaves out."""
-    runs = [run for one in found.values() for run in one.runs]
-    faults = node_faults(runs, time.time())
-    return faults, bad_nodes(faults)
 
 
 class Watch:

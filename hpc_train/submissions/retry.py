@@ -24,7 +24,7 @@ from hpc_train.plans.plan import LaunchPlan
 from hpc_train.runs.conditions import provenance
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.runs.json_files import exclusive
-from hpc_train.runs.nodes import bad_nodes, node_faults
+from hpc_train.runs.nodes import bad_nodes
 from hpc_train.runs.run import (
     PROFILE,
     RESUMES_FROM,
@@ -153,7 +153,7 @@ def _nodes_to_exclude(
         return ()
     names = {plan.site for plan in plans}
     beside = [one for one in others if one.manifest and one.manifest.plan.site in names]
-    exclude = _failed_nodes(runs, bad_nodes(node_faults(beside, time.time())))
+    exclude = _failed_nodes(runs, bad_nodes(beside, time.time()))
     say(f"without the nodes {', '.join(exclude)}" if exclude else "no node is known to have failed")
     # A list of hosts may be too short to leave one out; it is then used last.
     left = [host for host in site.hosts if host.name not in exclude]

@@ -180,7 +180,7 @@ def test_no_escape_of_the_terminal_comes_out_of_a_run(
     status = {"started": 1e9, "ended": 1e9 + 9, "exit_code": 1, "host": bad, "failure": failure}
     run.folder.status.write_bytes(msgspec.json.encode(status))
     (run.folder.path / "first_failure.log").write_text(bad)
-    for words in (*COMMANDS, "logs -f", "status --nodes", "status --watch"):
+    for words in (*COMMANDS, "logs -f", "status --watch"):
         word = f"{home}/{BAD}" if words.startswith("logs") else str(home)
         called(*words.split(), word, "--results", str(home.parent))
         out, err = capfd.readouterr()

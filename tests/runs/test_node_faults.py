@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.runs.nodes import bad_nodes, node_faults
+from hpc_train.runs.nodes import bad_nodes
 from hpc_train.runs.run import Failure, JobStart, JobState, JobStatus, Run, RunFolder
 
 NOW = 1e9
@@ -43,7 +43,7 @@ def run(run_id: str, host: str = "", code: int = 1, lost: bool = False, **status
     ],
 )
 def test_nodes_that_a_retry_leaves_out(runs: list[Run], bad: tuple[str, ...]) -> None:
-    assert bad_nodes(node_faults(runs, NOW)) == bad
+    assert bad_nodes(runs, NOW) == bad
 
 
 def starts(*failed: str, requeued: bool = True, **fields: Any) -> Run:
@@ -66,16 +66,4 @@ def starts(*failed: str, requeued: bool = True, **fields: Any) -> Run:
     ],
 )
 def test_the_starts_of_a_job_are_evidence(found: Run, bad: tuple[str, ...]) -> None:
-    assert bad_nodes(node_faults([found], NOW)) == bad
-
-
-def test_the_evidence() -> None:
-    runs = [run("a", "n1"), run("b", "n2", 137), run("c", "n2", ended=NOW - 50)]
-    faults = node_faults(runs, NOW)
-    assert list(faults) == ["n2", "n1"]
-    assert [(one.run_id, one.time, one.text) for one in faults["n2"]] == [
-        ("c", NOW - 50, "rank 2 failed first, exit code 1"),
-        ("b", NOW - 100, "rank 2 failed first, exit code 137"),
-    ]
-    (fault,) = node_faults([run("a", "n1", bad_nodes="n3")], NOW)["n3"]
-    assert (fault.text, fault.preflight) == ("preflight failed", True)
+    assert bad_nodes([found], NOW) == bad
