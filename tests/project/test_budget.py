@@ -14,15 +14,15 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 277,
-    "lines of modules": 67_491,
-    "modules with a single importer": 49,
+    "modules": 276,
+    "lines of modules": 67_132,
+    "modules with a single importer": 48,
     "per cent of lines that are imports": 6.4,
-    "imports inside functions": 222,
-    "value classes": 393,
-    "lines of tests": 51_250,
+    "imports inside functions": 217,
+    "value classes": 389,
+    "lines of tests": 51_164,
     "test files": 401,
-    "words of docs": 39_534,
+    "words of docs": 39_415,
     "lines of templates": 991,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
