@@ -1,7 +1,5 @@
 """Tables of cases: what is given and what is expected, as YAML beside the tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

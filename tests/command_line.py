@@ -5,8 +5,6 @@ What is about a process (signals, pipes, terminals, the end of the interpreter) 
 system, the packages.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """The processes among which the tests are spread: each has a lab of its own, where it may."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Peak memory of a rank of the reference trainer, measured by `tests.bench.bench_rank_memory`."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from hpc_train.advice.advice import Range

@@ -4,8 +4,6 @@ Sources of the tables: `tests.scaling.published_tables`. The rule that refuses a
 enough sizes is applied separately.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

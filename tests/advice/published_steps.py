@@ -5,8 +5,6 @@ base. Networks: DGX A100 eight adapters of 200 Gbit/s, DLPerf 100 Gbit/s a node,
 benchmark four adapters of 100 Gbit/s; both have NVLink of V100s, 150 GB/s.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

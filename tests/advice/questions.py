@@ -1,7 +1,5 @@
 """Questions of which one thing at a time is changed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace

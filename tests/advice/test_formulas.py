@@ -1,7 +1,5 @@
 """Memory, communication and step by formulas: known values, and what must be ordered."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, strategies as st
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Curves with a known law, and curves that give no forecast."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, strategies as st
 

@@ -1,7 +1,5 @@
 """Measured peaks of the resident set are within the bounds, and near the middle of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Parameters and operations of the reference trainer's models, as torch counts them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

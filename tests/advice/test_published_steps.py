@@ -1,7 +1,5 @@
 """Forecasts of published curves; the page of the documentation has the tables."""
 
-from __future__ import annotations
-
 import statistics
 from pathlib import Path
 

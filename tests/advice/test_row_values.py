@@ -1,7 +1,5 @@
 """What a row has of measurements, batches, checkpointing and micro-batches."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

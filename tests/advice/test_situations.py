@@ -1,7 +1,5 @@
 """Situations with a known answer: what is recommended, and the reason that must be given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A folder to submit from, with a job, a study and a script that end quickly."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

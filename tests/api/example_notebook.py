@@ -1,7 +1,5 @@
 """examples/notebook.ipynb: run its cells, and compare what they print with the stored outputs."""
 
-from __future__ import annotations
-
 import copy
 import re
 import sys

@@ -1,7 +1,5 @@
 """Run the cells of a notebook in a real kernel."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

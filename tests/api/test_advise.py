@@ -1,7 +1,5 @@
 """hpc_train.advise: typed rows, the same report as the command, and wrong arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

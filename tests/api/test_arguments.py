@@ -1,7 +1,5 @@
 """Wrong arguments of each function: our own error, with place, reason and next step."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """hpc_train.diagnose: runs, and the jobs of logs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

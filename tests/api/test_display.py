@@ -1,7 +1,5 @@
 """What a notebook shows: lines without control characters, and no text of a log is interpreted."""
 
-from __future__ import annotations
-
 import html
 from pathlib import Path
 

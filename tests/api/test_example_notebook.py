@@ -1,7 +1,5 @@
 """examples/notebook.ipynb: it runs, and its stored outputs are those of a run, of no machine."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

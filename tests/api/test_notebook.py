@@ -1,7 +1,5 @@
 """In the kernel of a notebook: what its cells show."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """hpc_train.report and compare: the numbers of the command, as DataFrames, texts and files."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

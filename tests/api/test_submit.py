@@ -1,7 +1,5 @@
 """hpc_train.submit: real runs on this machine, from a job, a study and a script."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

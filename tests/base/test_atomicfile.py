@@ -1,7 +1,5 @@
 """A file has its old content or its new one, and nothing is left beside it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

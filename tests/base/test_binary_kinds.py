@@ -1,7 +1,5 @@
 """Files that are no logs are refused by what they are."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path

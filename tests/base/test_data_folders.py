@@ -1,7 +1,5 @@
 """Where templates and profiles are found: the wheel first, then a checkout that is ours."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What messages of errors have in common."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base.errors import HpcTrainError, UnknownNameError, nearest

@@ -1,7 +1,5 @@
 """Quantities are written in a unit in which a reader can compare them."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.advice.advice import BYTES, TIME, Range, Units, hours_of, quantity_text, range_text

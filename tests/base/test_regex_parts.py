@@ -1,7 +1,5 @@
 """The longest text that every match of a regular expression contains."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The registry: built-ins without entry points, plug-ins through real package metadata."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Nothing waits for a writer, reads a device or follows a loop."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a command waits for is said after a while, once; a quick answer is not commented on."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base import processes

@@ -1,7 +1,5 @@
 """Processes: how they end, and what they do not inherit."""
 
-from __future__ import annotations
-
 from hpc_train.base.processes import clean_environment, run
 
 

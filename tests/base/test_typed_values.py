@@ -1,7 +1,5 @@
 """Wrong values are answered with the place, what is wrong and what is allowed."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base.decode import decode

@@ -1,7 +1,5 @@
 """Durations and sizes, as people and Slurm write them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, strategies as st
 

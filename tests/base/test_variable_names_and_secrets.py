@@ -1,7 +1,5 @@
 """Which names and texts are taken for secrets."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

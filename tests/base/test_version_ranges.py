@@ -1,7 +1,5 @@
 """Versions and ranges of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base.values import NodeBounds, Version, parts, within

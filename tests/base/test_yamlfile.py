@@ -1,7 +1,5 @@
 """Strict YAML: lines are known, and surprises of YAML 1.1 do not happen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

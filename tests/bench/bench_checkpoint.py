@@ -7,8 +7,6 @@ checkpoints at the default interval of the reference trainer 1 %, if all that th
 them is taken from the training.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import statistics

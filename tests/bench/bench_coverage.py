@@ -5,8 +5,6 @@ random order in each repetition. Welch takes the runs as independent; pairs are 
 repetition of a nested study.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hpc_train.scaling.points import welch

@@ -4,8 +4,6 @@ A GPT of 163 million parameters, so that states, activations and logits are giga
 each strategy: name some, or all of them run.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -4,8 +4,6 @@ The same CNN, batch and optimiser on one thread for each rank, in turns. Goal: 0
 throughput. On a busy machine look at the ratio of CPU seconds: other work hardly changes it.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

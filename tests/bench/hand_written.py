@@ -6,8 +6,6 @@ Sharded Data Parallel". Rank 0 prints samples of all ranks, and its wall and CPU
 loop. `reference` is the reference trainer with its own arguments, and prints the same.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

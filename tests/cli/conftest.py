@@ -1,7 +1,5 @@
 """The command as users type it: its exit code and its two outputs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

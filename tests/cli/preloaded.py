@@ -5,8 +5,6 @@ outputs and exit code, and it imports the package itself. pandas and scipy alone
 What Python reads at its start (PYTHON..., the hash seed) is that of the process that forks.
 """
 
-from __future__ import annotations
-
 import atexit
 import faulthandler
 import gc

@@ -1,7 +1,5 @@
 """What a command sends to a pseudo-terminal or a pipe."""
 
-from __future__ import annotations
-
 import os
 
 

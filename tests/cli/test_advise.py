@@ -1,7 +1,5 @@
 """`hpctrain advise`: from a job, a site and earlier results to a row for each strategy."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Earlier runs of a program of one's own: which of them `hpctrain advise` uses."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

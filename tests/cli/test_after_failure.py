@@ -1,7 +1,5 @@
 """What commands say of a run that failed: its cause, the next step, the log of the rank."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

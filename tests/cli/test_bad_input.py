@@ -1,7 +1,5 @@
 """Everything a user can get wrong: one clear answer, exit code 2, nothing written."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

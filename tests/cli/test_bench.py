@@ -1,7 +1,5 @@
 """`hpctrain bench`: a run with its table, a script for a cluster, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

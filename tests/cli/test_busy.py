@@ -1,7 +1,5 @@
 """The line on a terminal while a command has nothing to print."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select

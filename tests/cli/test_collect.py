@@ -1,7 +1,5 @@
 """`hpctrain collect` of anybody's logs: what it reads, says, and exits with."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

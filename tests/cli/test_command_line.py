@@ -1,7 +1,5 @@
 """Options as people type them: those of the script, of other launchers, several sizes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

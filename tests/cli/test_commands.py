@@ -1,7 +1,5 @@
 """What each command prints, and its exit code, when all is well."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

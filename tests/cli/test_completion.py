@@ -1,7 +1,5 @@
 """Completion of a shell: what it offers for sites, runs, formats, commands and options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A run folder in which a file is something else: an answer in time, and the other runs shown."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Commands without --site: on a login node, and on a machine without a scheduler."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

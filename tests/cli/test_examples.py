@@ -1,7 +1,5 @@
 """The examples in the help of each command: complete, printed, and accepted by its parser."""
 
-from __future__ import annotations
-
 import shlex
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """`hpctrain report` on logs of anybody that crashed, and on one job under two names."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """`submit --wait` on a terminal shows the last measurement of the run that is running."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

@@ -1,7 +1,5 @@
 """`hpctrain help`: the pages of the documentation, wherever hpctrain is installed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

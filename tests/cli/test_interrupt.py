@@ -1,7 +1,5 @@
 """Ctrl-C ends the waiting, not the runs."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

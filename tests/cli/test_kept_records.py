@@ -1,7 +1,5 @@
 """What is kept of a run's logs: when it is written, and what it costs."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

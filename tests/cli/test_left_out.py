@@ -1,7 +1,5 @@
 """A job file that a beginner writes: what it leaves out is filled, asked for or warned of."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

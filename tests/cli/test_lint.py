@@ -1,7 +1,5 @@
 """`hpctrain lint`: its text, its JSON, its exit codes."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`hpctrain collect -` beside a job that still runs: what a line states is printed at once."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """`status --watch` on a terminal of 60 columns: the state of runs, and below it their progress."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The mistakes of the first hour: each message states the place, the reason and what to do next."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

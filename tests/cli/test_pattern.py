@@ -1,7 +1,5 @@
 """Lines of one's own, from a study file and from the command line."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

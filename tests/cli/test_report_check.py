@@ -1,7 +1,5 @@
 """`hpctrain report --check` on implausible tables: a caveat in the first lines, exit code 1."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`hpctrain report`: the interval that is asked for, and benchmarks whose gate is a bandwidth."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

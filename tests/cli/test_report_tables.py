@@ -1,7 +1,5 @@
 """`hpctrain report` of tables of every kind gives one and the same report."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Figures have the width of a paper, text the width of the terminal."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import zlib

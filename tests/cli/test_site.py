@@ -1,7 +1,5 @@
 """`hpctrain site check --live` and `detect`, with a Slurm that says what a real one said."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

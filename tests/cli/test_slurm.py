@@ -1,7 +1,5 @@
 """The commands on a cluster: what users type, and what they can get wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`hpctrain report` answers with whatever was measured; the speedups are computed by hand."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Runs as rows: what waits says on what, and the last attempt counts."""
 
-from __future__ import annotations
-
 import time
 from datetime import datetime
 from pathlib import Path

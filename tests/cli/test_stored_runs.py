@@ -3,8 +3,6 @@
 `tests/stored/schema-N` was written by a version with that schema, on the lab, and never changes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What logs and file names hold never reaches a terminal as more than text."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """What NCCL really used, where the result of a run is told."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Words that name no log, and logs that hold nothing: the same answer from every command."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib

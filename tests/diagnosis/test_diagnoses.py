@@ -1,7 +1,5 @@
 """Logs of jobs -> how they ended, what failed first, and what followed from it."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which lines say that the work is done, and which only look like it."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Dumps of torch's flight recorder, as NCCL's watchdog leaves them: who kept the others waiting."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from pathlib import Path

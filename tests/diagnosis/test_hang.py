@@ -1,7 +1,5 @@
 """Who kept the others waiting, by what the watchdogs of all ranks say."""
 
-from __future__ import annotations
-
 from hpc_train.diagnosis.waits import CollectiveReader, Hang, Progress, Wait, explain_hang
 from hpc_train.logs.line import Line
 

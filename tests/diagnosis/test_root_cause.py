@@ -1,7 +1,5 @@
 """Which of several failures is the root, where moments, ranks and lines are equal."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

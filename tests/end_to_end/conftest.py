@@ -1,7 +1,5 @@
 """A user on a lab that has no jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Kill daemons of the lab and start them again; its record stays right, so that it can end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

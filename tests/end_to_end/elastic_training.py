@@ -1,7 +1,5 @@
 """Ranks that count together until a folder has the file `enough`; after a loss, with fewer."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """The job around gated_training.py, as a test sees it: its gates, its starts, its results."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path

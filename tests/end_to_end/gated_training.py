@@ -3,8 +3,6 @@
 It prints each step with its loss, and at the end the digest of the weights.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """examples/restart/train.py, which a test holds: before some epochs it waits for `go-EPOCH`."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """Two hosts that ssh reaches, and someone who submits to them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The faults of docs/restart.md: how each is injected, and what has to end the start."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

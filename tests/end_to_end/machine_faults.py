@@ -1,7 +1,5 @@
 """Faults of nodes, networks, daemons and disks: how each is injected into a training."""
 
-from __future__ import annotations
-
 import os
 import time
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """States of the queue and its nodes that stay until a test ends them."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """With accounting: what squeue has forgotten, sacct knows; accounts, QOS and preemption."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The study of `make demo` in small: submitted, trained with torch, and reported."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A torchrun job of three nodes loses one and goes on with two, on a real Slurm."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator

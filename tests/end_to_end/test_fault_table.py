@@ -4,8 +4,6 @@ Trainings run beside each other, each on nodes of its own; each goes on after ea
 At the end their losses and weights are those of an undisturbed one, bit for bit.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -2,8 +2,6 @@
 way: nothing is lost, and nothing runs twice.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a user sees of a run while it waits, runs, is queued again and ends."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conftest import Slurm

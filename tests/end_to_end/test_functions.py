@@ -1,7 +1,5 @@
 """submitit's `AutoExecutor(folder, cluster="hpctrain")`: functions in our scripts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ All jobs are submitted at once and run beside each other; each test waits for it
 lost at the end.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """What goes wrong with machines by ssh: users, disks; each says so, and leaves nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

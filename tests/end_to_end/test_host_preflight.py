@@ -1,7 +1,5 @@
 """Hosts that would end a run, or do not reach each other: refused before anything starts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs on machines of a list by ssh: locks, copies, states and ends, on hosts in namespaces."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

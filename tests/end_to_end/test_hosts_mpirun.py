@@ -1,7 +1,5 @@
 """mpirun and spawn on machines by ssh, which do not reach each other by ssh."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """One job file, three launchers, two names of the first node: the same training."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -3,8 +3,6 @@
 mpirun hands USR1 on to its daemon on the other node. TERM ends the daemon, and with it the rank.
 """
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

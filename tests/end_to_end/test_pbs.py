@@ -1,7 +1,5 @@
 """Commands of hpctrain on the small PBS, with the ranks of a job."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

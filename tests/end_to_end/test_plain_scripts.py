@@ -1,7 +1,5 @@
 """`render --plain`, as a user hands it to sbatch: the ranks, the exit code, the comment."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

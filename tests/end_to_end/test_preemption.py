@@ -3,8 +3,6 @@
 That a preempted training goes on where it was is in `injected_faults`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path

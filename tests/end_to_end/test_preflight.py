@@ -1,7 +1,5 @@
 """The nodes of a real Slurm are asked before the ranks start; a bad one is gone round."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 

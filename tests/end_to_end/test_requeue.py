@@ -1,7 +1,5 @@
 """A job that is cancelled while its ranks ask to be queued again, and a chain of jobs."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conftest import Slurm

@@ -1,7 +1,5 @@
 """The example of docs/restart.md on two nodes, with three faults in one run: it loses nothing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What failed is run once more, on other nodes where that is asked for; what is done stays."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

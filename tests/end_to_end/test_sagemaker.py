@@ -1,7 +1,5 @@
 """Jobs of SageMaker: unmodified boto3, containers as namespaces, and what goes wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A profile drafted from a live Slurm and a job on its nodes, used as it was written."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 from collections.abc import Iterator

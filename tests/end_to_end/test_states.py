@@ -1,7 +1,5 @@
 """What Slurm does to a job, and the state and sentence that a user reads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

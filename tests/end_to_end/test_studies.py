@@ -1,7 +1,5 @@
 """Scaling studies, from the file to the table, in jobs of their own or in one."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

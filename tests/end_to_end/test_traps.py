@@ -1,7 +1,5 @@
 """Traps of docs/linting.md that only a real Slurm can show."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

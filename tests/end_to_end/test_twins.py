@@ -1,7 +1,5 @@
 """Each shipped site's twin takes the sample jobs, and refuses what hpctrain refuses."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

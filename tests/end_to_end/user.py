@@ -1,7 +1,5 @@
 """Someone on the login node of the lab: a folder, an environment, and commands that are typed."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -1,7 +1,5 @@
 """A table of a test -> the inputs, the points and the values of its report."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A table with any numbers: a report without a warning of NumPy, or an error with file and line."""
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """CSV files: which are tables of results, their rows with lines, and their numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """One job twice in tables: two rows with the same values, however they are written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

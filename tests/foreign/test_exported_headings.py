@@ -1,7 +1,5 @@
 """Tables that MLflow, Weights & Biases and sacct export."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

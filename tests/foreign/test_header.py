@@ -1,7 +1,5 @@
 """Tables as people type them: headings, units, comments, a column of GPUs alone."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

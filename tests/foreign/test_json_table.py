@@ -1,7 +1,5 @@
 """Tables of results as JSON: columns, lines, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """A table that says of its rows whether they are strong or weak scaling, rightly or wrongly."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

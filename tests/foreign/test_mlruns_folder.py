@@ -1,7 +1,5 @@
 """A folder of MLflow is a table of its runs, in the form that MLflow 2.22 writes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

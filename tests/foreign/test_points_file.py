@@ -1,7 +1,5 @@
 """Sizes of logs as a person states them, and runs that a person leaves out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """States of runs in the words of Slurm and of other programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

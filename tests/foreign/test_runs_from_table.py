@@ -1,7 +1,5 @@
 """A table that people already have -> the speedup table; and every way in which it can be wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

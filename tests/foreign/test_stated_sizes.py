@@ -1,7 +1,5 @@
 """Stated values over those of the logs, and logs that contradict them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The runs, values and errors of a table are those of its rows."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of results as files: the kinds, compressed or not, and what is none."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

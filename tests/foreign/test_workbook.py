@@ -1,7 +1,5 @@
 """Sheets of Excel workbooks, which openpyxl writes here."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Hosts before a submission: enough of them, each usable by itself, and all of them together."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import signal

@@ -1,7 +1,5 @@
 """What the hosts of a run say -> one state, one reason, one exit code."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """Calls of a host: with a program in place of ssh that runs them here."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

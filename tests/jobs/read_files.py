@@ -1,7 +1,5 @@
 """Job and study files as the command line reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

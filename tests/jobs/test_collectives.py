@@ -1,7 +1,5 @@
 """Factors, counts and sizes against those that nccl-tests documents and prints."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.jobs.collectives import (

@@ -1,7 +1,5 @@
 """Job files and scripts on the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

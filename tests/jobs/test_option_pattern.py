@@ -1,7 +1,5 @@
 """`--pattern`: the regex alone, or a metric, its unit and a regex with one group."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base.errors import ReportError, SpecError

@@ -1,7 +1,5 @@
 """--set: parsed as YAML, laid over the file, remembered as the origin."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The size of a job's program: of the reference trainer, or as it is stated."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

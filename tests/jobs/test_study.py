@@ -1,7 +1,5 @@
 """Studies: the grid, its baseline, and what is wrong with either."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a job's variables and texts must not hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

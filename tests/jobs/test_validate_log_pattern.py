@@ -1,7 +1,5 @@
 """Patterns in a study: where they are wrong, and how to mend them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

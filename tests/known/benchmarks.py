@@ -1,7 +1,5 @@
 """Expected values of NCCL, of bandwidth benchmarks and of MLPerf -> how each is read."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

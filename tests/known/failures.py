@@ -1,7 +1,5 @@
 """Expected root causes -> how they are read from what `diagnose` says."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The folder of real logs -> its manifest: what each log is known to say."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import json

@@ -1,7 +1,5 @@
 """Numbers of the product against those of the manifest: how far apart they may be."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

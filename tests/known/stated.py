@@ -1,7 +1,5 @@
 """One log -> all that the product states of it, by the ways that users have."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 from typing import Any

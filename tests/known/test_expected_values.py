@@ -1,7 +1,5 @@
 """Every value that is expected of every real log is what the product states."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

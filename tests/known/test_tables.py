@@ -1,7 +1,5 @@
 """Reports on sets of real logs: the tables that their authors published, or would have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Expected values of training logs -> how each is read from what the product states."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from statistics import mean, median
 from typing import Any

@@ -1,7 +1,5 @@
 """The fixtures of a lab are in tests/conftest.py; here are their types, by the folder's name."""
 
-from __future__ import annotations
-
 from tests.conftest import Hpctrain, Slurm
 
 __all__ = ["Hpctrain", "Slurm"]

@@ -1,7 +1,5 @@
 """A lab with a database: sacct knows the jobs, QOS high is there."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.lab.state_file import Lab

@@ -1,7 +1,5 @@
 """Processes are known by their start time, and ended with patience."""
 
-from __future__ import annotations
-
 import subprocess
 
 import msgspec

@@ -1,7 +1,5 @@
 """A real lab: jobs over several nodes, two networks, crashes, and nothing left in the end."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A live lab is ended by `lab down` alone, and a dead one is no obstacle."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

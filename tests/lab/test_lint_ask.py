@@ -1,7 +1,5 @@
 """`hpctrain lint --ask` on a real Slurm: accepted scripts, and each kind of refusal."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

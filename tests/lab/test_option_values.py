@@ -1,7 +1,5 @@
 """lint refuses the values that sbatch refuses, and no value that it accepts."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor

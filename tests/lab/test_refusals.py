@@ -1,7 +1,5 @@
 """What keeps a lab from coming up is said in one line, and nothing is left of the attempt."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

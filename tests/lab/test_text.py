@@ -1,7 +1,5 @@
 """Everything about a lab that is text: settings, commands, configuration files, profile."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

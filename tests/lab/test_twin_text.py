@@ -1,7 +1,5 @@
 """What a twin is told of its site; pure text."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A twin comes up, is left alone, is made anew when its profile changes, and leaves nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

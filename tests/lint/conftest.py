@@ -1,7 +1,5 @@
 """Pairs of scripts: one that a rule finds, one that it does not."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, NamedTuple

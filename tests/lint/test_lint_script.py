@@ -1,7 +1,5 @@
 """Severity by version and site, lines, silence, selection, mending."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

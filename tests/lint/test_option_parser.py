@@ -1,7 +1,5 @@
 """Options are read as getopt_long reads them: names, aliases, prefixes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Scripts for PBS: where findings are, their words, and what operators and we write."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base.values import LintFinding

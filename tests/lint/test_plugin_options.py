@@ -1,7 +1,5 @@
 """Options of a site's plug-ins: known at the site, a doubt elsewhere."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.lint.lint_script import lint_script

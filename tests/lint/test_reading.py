@@ -1,7 +1,5 @@
 """Scripts are read as sbatch and bash read them, and anything can be read."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """A correction names the option, the launcher and the variables of the script at hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.lint.lint_script import lint_script

@@ -1,7 +1,5 @@
 """Every rule finds what it is for, and leaves alone what only looks like it."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.lint.lint_script import lint_script

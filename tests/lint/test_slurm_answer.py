@@ -1,7 +1,5 @@
 """An answer of Slurm: the line that it is about, what is allowed, and nothing said twice."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base.slurm_options import refusal_of

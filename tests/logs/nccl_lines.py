@@ -1,7 +1,5 @@
 """Lines of NCCL -> what they add up to, as a log of them would."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

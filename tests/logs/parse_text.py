@@ -1,7 +1,5 @@
 """Text -> what the registered parsers read in it, as `collect` reads a file."""
 
-from __future__ import annotations
-
 import io
 
 from hpc_train.base import registry

@@ -1,7 +1,5 @@
 """Text -> what the catalogue sees in it, as `diagnose` reads a file."""
 
-from __future__ import annotations
-
 import io
 
 from hpc_train.diagnosis.signature_matcher import SymptomReader

@@ -1,7 +1,5 @@
 """Logs that mean harm, or are only large: time and memory of reading them stay bounded."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

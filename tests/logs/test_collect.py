@@ -1,7 +1,5 @@
 """Files to records: order, line numbers, sources, compressed and damaged files."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

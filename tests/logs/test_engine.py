@@ -1,7 +1,5 @@
 """The reading layer: any block size, with and without Hyperscan, one or two processes."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 

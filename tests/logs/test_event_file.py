@@ -1,7 +1,5 @@
 """Event files of TensorBoard: read as they are stored, and up to a cut."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`@hpct` lines: the four kinds of event, free ones, damaged ones."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.logs.read_log import ParseStats

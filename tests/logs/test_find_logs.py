@@ -1,7 +1,5 @@
 """Which log files one job wrote."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

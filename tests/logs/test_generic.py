@@ -1,7 +1,5 @@
 """Hand-written lines: what the generic parser reads, and what is too uncertain."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which logs the generic parser reads: those of runs in which no other parser measures anything."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Whatever happens to a line, every parser gives finite numbers or none."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

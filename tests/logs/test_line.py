@@ -1,7 +1,5 @@
 """Prefixes of launchers: what they name, however they are stacked, and what is none."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.logs.line import Line, Prefix, peel

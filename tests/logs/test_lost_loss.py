@@ -1,7 +1,5 @@
 """A loss that is NaN is no number, and the run must not look as if its last finite one stood."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """MLPerf logs of all rounds: what counts once, what does not count, and what is no number."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpc_train.logs.collect import collect

@@ -1,7 +1,5 @@
 """Cut, shuffled, doubled and foreign text: no parser ever raises, or finds more than there is."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

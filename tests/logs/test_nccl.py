@@ -1,7 +1,5 @@
 """What NCCL's lines add up to, in all their versions, cut and run together."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Words that only some versions of NCCL, RCCL and their plug-ins use."""
 
-from __future__ import annotations
-
 from hpc_train.nccl.transport import verdict
 from tests.logs.nccl_lines import channel, seen
 

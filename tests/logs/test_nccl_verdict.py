@@ -1,7 +1,5 @@
 """What NCCL used -> a word, and findings where it is slow or not what the profile promises."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Numbers as programs print them, in our units."""
 
-from __future__ import annotations
-
 from hpc_train.diagnosis.signature_matcher import Clock
 from hpc_train.logs.read_log import LineSample, ParseStats
 

@@ -1,7 +1,5 @@
 """Why a GPU had no memory: other processes, fragmentation, or too much work."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.diagnosis.signatures import explain, kind_of

@@ -1,7 +1,5 @@
 """Lines that no parser reads, and the patterns that are offered for them."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Records: packs give back what went in, and lines of CSV are those that `csv.writer` writes."""
 
-from __future__ import annotations
-
 import csv
 import io
 from itertools import count, islice

@@ -1,7 +1,5 @@
 """What every registered parser promises: its sample, its literals, its documentation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tracebacks in the logs of one rank or of many."""
 
-from __future__ import annotations
-
 from hpc_train.diagnosis.signature_matcher import SymptomReader
 from hpc_train.diagnosis.signatures import Sighting
 from hpc_train.logs.line import Line

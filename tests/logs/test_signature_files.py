@@ -1,7 +1,5 @@
 """The files of signatures: the package's keep the rules; a site's are checked, and come first."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

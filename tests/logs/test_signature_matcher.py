@@ -1,7 +1,5 @@
 """Tracebacks, boxes and last words, of one rank and of many in one log."""
 
-from __future__ import annotations
-
 from hpc_train.diagnosis.signatures import Sighting, catalogue, explain
 from tests.logs.sighted import ids, sighted
 

@@ -1,7 +1,5 @@
 """The catalogue of failures keeps its promises."""
 
-from __future__ import annotations
-
 import io
 import re
 import time

@@ -1,7 +1,5 @@
 """Patterns of one's own: asked first, scaled, with unit and scope, near their literal."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

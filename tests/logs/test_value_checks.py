@@ -1,7 +1,5 @@
 """Values that are not possible are refused, whichever parser gave them, and can be seen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What the probe script and Slurm's commands print on machines of several shapes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpc_train.base.processes import Answer

@@ -1,7 +1,5 @@
 """Output that is cut off, empty, of another shape or no text at all is never a traceback."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """The draft of a profile of machines by ssh: loads, and names what the hosts have in common."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

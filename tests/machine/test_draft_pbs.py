@@ -1,7 +1,5 @@
 """A profile from the answers of a PBS: limits, routes, nodes, and what stays unknown."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A cluster and its nodes -> a draft that loads and says what it guessed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

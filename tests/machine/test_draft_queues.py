@@ -1,7 +1,5 @@
 """Partitions and qualities of service of a draft: each limit is Slurm's, or is not stated."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

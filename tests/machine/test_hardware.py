@@ -1,7 +1,5 @@
 """What a machine's tools print -> Hardware, the order of its GPUs, and a guess at its fabric."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.machine.hardware import gpu_order, guess

@@ -1,7 +1,5 @@
 """Interfaces and adapters of a machine -> its network, with the fastest of equal ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

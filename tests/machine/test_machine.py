@@ -1,7 +1,5 @@
 """The probe script on this machine, and `doctor` and `site init` where something is missing."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What is wrong with a machine or its Slurm, and nothing where nothing is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

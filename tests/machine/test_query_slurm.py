@@ -1,7 +1,5 @@
 """What Slurm's commands print -> Cluster."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base.errors import ProbeError

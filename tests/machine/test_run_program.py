@@ -1,7 +1,5 @@
 """What a program printed and how it ended -> its answer, or why there is none."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base.processes import ABSENT, Finished, answer_of

@@ -1,7 +1,5 @@
 """Which scheduler a machine belongs to: its files and variables, else what scontrol answers."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

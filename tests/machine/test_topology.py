@@ -7,8 +7,6 @@ Sources of the facts, each as its tools printed it:
   nodes of the GPUs docs.lumi-supercomputer.eu, "Distribution and binding"
 """
 
-from __future__ import annotations
-
 from hpc_train.machine.read_hardware import read_hardware
 from hpc_train.machine.read_topology import nvidia_topology
 from hpc_train.plans.binding import NodeTopology, nearest_nics

@@ -4,8 +4,6 @@ Without arguments: name each text that changed, exit code 1. `--write` records w
 `--show NAME` prints a text, and how it differs from that of the last commit.
 """
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import subprocess

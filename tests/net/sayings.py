@@ -4,8 +4,6 @@ The commands run in this process, in a folder of their own, without a scheduler 
 no clock, path, host or noise of floats. `digests.txt` has the digest of each.
 """
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import inspect

@@ -1,7 +1,5 @@
 """What the product says is what is recorded: a change stands in the commit that causes it."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.net.__main__ import changes

@@ -1,7 +1,5 @@
 """Submit, query and cancel on a small PBS, also while it fails."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

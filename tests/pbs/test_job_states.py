@@ -1,7 +1,5 @@
 """Recorded answers of qstat -> states and reasons."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

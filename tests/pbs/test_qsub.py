@@ -1,7 +1,5 @@
 """Calls of qsub that are not answered: the job is found, never submitted twice, and never lost."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

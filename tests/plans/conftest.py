@@ -1,7 +1,5 @@
 """A small job and two sites, changed by each test where it matters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

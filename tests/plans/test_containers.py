@@ -1,7 +1,5 @@
 """A job's image under each runtime: argv, what is passed on, and what is refused with its line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a submission may cost at most."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """`directives`: more options of sbatch, from the job and the site."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

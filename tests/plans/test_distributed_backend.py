@@ -1,7 +1,5 @@
 """Backend: PyTorch's rules, what each refuses, and that a run keeps its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

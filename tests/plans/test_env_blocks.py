@@ -1,7 +1,5 @@
 """Blocks: which jobs each key of `when` means, and what becomes of what was there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """GPUs, cores, nodes and ports that fit the ranks, or a word about those that do not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

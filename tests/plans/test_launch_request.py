@@ -1,7 +1,5 @@
 """Which launchers a site offers, the words that a job gives them, and what hints name instead."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The end before the work is done: who gets the signal, and what is queued again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

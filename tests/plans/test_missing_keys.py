@@ -1,7 +1,5 @@
 """What a site requires and a job lacks, in one message; how accounts are named there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

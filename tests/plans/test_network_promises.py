@@ -1,7 +1,5 @@
 """What holds for every fabric: precedence, the vendor's script, pairs, and nothing harmful."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Counts: what is asked for, what follows, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which partition a job gets, who said so, and the words that lead there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Directives of PBS: chunks, flat requests, and what PBS does not have."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

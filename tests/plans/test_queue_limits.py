@@ -1,7 +1,5 @@
 """Limits of partitions, bounds and qualities of service: both numbers, both places, what fits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs that share one allocation: what their steps say, and what is asked for once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a partition says of its nodes, and a site of itself, as a plan shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

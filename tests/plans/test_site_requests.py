@@ -1,7 +1,5 @@
 """Cores, memory, GPUs and storage, asked for in each site's way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

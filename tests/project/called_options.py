@@ -1,7 +1,5 @@
 """The options of Slurm's programs in rendered scripts, and in the calls of hpctrain itself."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

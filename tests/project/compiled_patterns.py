@@ -1,7 +1,5 @@
 """Every regular expression of the package: in its objects, in its code and in its data."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import gc

@@ -1,7 +1,5 @@
 """The commands of the core, and those that need an extra."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Installed distributions: what a wheel requires, how large it is, and a copy without a network."""
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What a pattern costs on a text: the CPU time of a call."""
 
-from __future__ import annotations
-
 import re
 import signal
 import time

@@ -1,7 +1,5 @@
 """A page's console blocks -> commands, each with the output that the page shows below it."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

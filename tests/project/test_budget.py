@@ -1,7 +1,5 @@
 """The size of the whole: its budget is what is measured; it is lowered and never raised."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from collections import Counter

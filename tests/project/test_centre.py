@@ -1,7 +1,5 @@
 """The installation for a centre, as docs/install.md prints it, with other folders."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What the code of the package keeps to, and no tool checks: who does what."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

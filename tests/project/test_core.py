@@ -1,7 +1,5 @@
 """The core without the packages of the extras, which `None` in sys.modules makes unimportable."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

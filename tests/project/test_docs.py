@@ -1,7 +1,5 @@
 """README and docs: nothing that a user may write or read is missing, and the examples work."""
 
-from __future__ import annotations
-
 import ast
 import datetime
 import pkgutil

@@ -1,7 +1,5 @@
 """The documentation as a site: it has the commands, the docstrings and the catalogues."""
 
-from __future__ import annotations
-
 import html
 import inspect
 import os

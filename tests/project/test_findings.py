@@ -1,7 +1,5 @@
 """Every type that reports a problem is a `Finding`, and its JSON keeps its keys."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pages of a first hour: every command that they show works, with the output below it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A working folder that is full or read-only: one sentence, exit code 2, no part of a file."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A home that is not there, cannot be written, or is full: commands do without their caches."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Start-up budgets, as imports and opened data: what a login node pays for a command."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import cache

@@ -1,7 +1,5 @@
 """An older Python reads the first file of the package, and prints one sentence."""
 
-from __future__ import annotations
-
 import ast
 import filecmp
 import os

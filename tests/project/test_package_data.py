@@ -1,7 +1,5 @@
 """The files of hpc_train/data: each one is read by the code, and keeps its type."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page about parsers: its code works."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

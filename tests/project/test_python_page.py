@@ -1,7 +1,5 @@
 """docs/python.md: its examples run, in their order, and its tables are complete."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """README and the page of commands: every command that they show works."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Pages on reports: every key, state, flag, file and option stands there; every example works."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import shutil

@@ -4,8 +4,6 @@ Sums, logarithms and matrices differ in the last bits from processor to processo
 that a report writes, only the last can change by that.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

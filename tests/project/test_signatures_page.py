@@ -1,7 +1,5 @@
 """docs/diagnose.md: its file is read, its answers are those of the command."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Each option that hpctrain writes or calls is in every version of Slurm."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """The page on statistics: each number on it is computed again."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -1,7 +1,5 @@
 """docs/templates.md: its blocks, fields and filters are those that exist, its examples render."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -5,8 +5,6 @@ each speedup is one computed by hand. The other parts of `make tour` are in test
 tests/api/test_example_notebook.py.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

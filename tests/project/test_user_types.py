@@ -1,7 +1,5 @@
 """The types of the Python interface, as a type checker sees them in the code of a user."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

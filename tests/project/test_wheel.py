@@ -1,7 +1,5 @@
 """The wheel, alone with its dependencies in an empty environment: what a user installs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

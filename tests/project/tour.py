@@ -4,8 +4,6 @@ In an empty folder, types every command of the pages and runs the cells of the n
 compares what each prints with what is shown. A line for each; exit code 1 on a difference.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

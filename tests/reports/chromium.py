@@ -1,7 +1,5 @@
 """Chromium without a window, driven through a pipe: what it draws, asks for and complains of."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

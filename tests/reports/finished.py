@@ -1,7 +1,5 @@
 """A finished study with two launchers, a failed run, a missing point and hostile words."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

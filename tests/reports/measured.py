@@ -1,7 +1,5 @@
 """Tables with every column that figures can show, made by a law instead of by runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

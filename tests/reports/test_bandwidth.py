@@ -1,7 +1,5 @@
 """Bandwidth: that of the largest messages."""
 
-from __future__ import annotations
-
 from hpc_train.base.metrics import UNITS
 from hpc_train.logs.record import Record
 from hpc_train.reports.bandwidth import largest_busbw

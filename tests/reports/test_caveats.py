@@ -1,7 +1,5 @@
 """The column of transports, and the doubt where compared points went different ways."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import msgspec

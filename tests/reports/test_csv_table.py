@@ -1,7 +1,5 @@
 """"""
 
-from __future__ import annotations
-
 import csv
 import io
 from xml.etree import ElementTree as Xml

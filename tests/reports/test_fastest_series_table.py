@@ -1,7 +1,5 @@
 """A report of several strategies: the headline names the fastest, not the one that scales best."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.jobs.study import Gates

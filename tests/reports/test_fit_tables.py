@@ -1,7 +1,5 @@
 """Laws in a report: every fit is said, with its limits or why there is none."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

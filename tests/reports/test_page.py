@@ -1,7 +1,5 @@
 """The HTML page: complete, self-contained, the same bytes; hostile words are words."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

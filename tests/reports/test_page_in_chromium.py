@@ -3,8 +3,6 @@
 Axe, the checker of accessibility, finds nothing in it.
 """
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Odd studies -> every table, format and figure, without a traceback or a warning."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from math import exp, inf, nan

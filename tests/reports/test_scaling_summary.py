@@ -1,7 +1,5 @@
 """The summary claims only what the runs recorded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

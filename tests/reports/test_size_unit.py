@@ -1,7 +1,5 @@
 """Summary, table, axes and laws state sizes in one unit."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables as text: aligned as rich aligns them, and never wider than the terminal."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings, strategies as st
 
 from hpc_train.reports.report import Column, Report, ReportTable

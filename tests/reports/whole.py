@@ -1,7 +1,5 @@
 """A report with everything that a page can show: figures, provenance, details, hostile words."""
 
-from __future__ import annotations
-
 import msgspec
 
 from hpc_train.reports.report import Column, Fact, Figure, Report, ReportTable

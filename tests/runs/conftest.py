@@ -1,7 +1,5 @@
 """A manifest to store."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """A requeued job that waits: its files say what ended its earlier start, without accounting."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import pytest

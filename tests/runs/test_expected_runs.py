@@ -1,7 +1,5 @@
 """A copied run folder is no second repetition, and a report says which folder was left out."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

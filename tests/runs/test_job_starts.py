@@ -1,7 +1,5 @@
 """The checkpoint that each start of a job left: the one that the next start could load."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

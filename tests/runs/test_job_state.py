@@ -1,7 +1,5 @@
 """States: each word of Slurm has a meaning, no unknown one looks like an end; turns of runs."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.runs.run import JobReport, JobState, JobStatus

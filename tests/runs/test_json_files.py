@@ -1,7 +1,5 @@
 """A file is on the disk before it takes the name of the old one."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

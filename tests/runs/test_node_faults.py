@@ -1,7 +1,5 @@
 """Which nodes are bad, by which evidence, and for how long."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

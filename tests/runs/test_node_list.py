@@ -1,7 +1,5 @@
 """Node lists of Slurm as names, and the nodes of a run."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

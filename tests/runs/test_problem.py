@@ -1,7 +1,5 @@
 """Problems: one sentence about a run, from whoever knows most."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """The starts of a job that was queued again: a sentence, rows, and JSON."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

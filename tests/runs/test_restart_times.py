@@ -1,7 +1,5 @@
 """How long the starts of a job ran, and how long its restarts cost; times in seconds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What must be the same in a series: taken from what is recorded, sizes left out."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.runs.conditions import Transport, conditions_of, steady_command

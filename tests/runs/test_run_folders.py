@@ -1,7 +1,5 @@
 """Run folders: all or none, found by name, read even when damaged."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

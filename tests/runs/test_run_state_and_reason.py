@@ -1,7 +1,5 @@
 """States: what the job says first, then the executor; unknown is not finished."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

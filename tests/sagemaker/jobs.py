@@ -1,7 +1,5 @@
 """A profile of SageMaker, and a job for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpc_train.jobs.override import parse_setting

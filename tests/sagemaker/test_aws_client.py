@@ -1,7 +1,5 @@
 """Errors of AWS as sentences, with botocore's own exceptions."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

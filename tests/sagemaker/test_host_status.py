@@ -1,7 +1,5 @@
 """status.json from the ends that hosts printed, or from SageMaker's where one printed none."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timezone
 from pathlib import Path

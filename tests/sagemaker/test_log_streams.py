@@ -1,7 +1,5 @@
 """From streams of CloudWatch to the logs of a run, with botocore's Stubber for its answers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

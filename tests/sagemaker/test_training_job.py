@@ -1,7 +1,5 @@
 """From job and profile to the request, and what is refused before it is sent."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

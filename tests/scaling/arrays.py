@@ -1,7 +1,5 @@
 """Moments of samples, one in each row, and intervals of pairs of samples."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 One row for each job. Rates of DDP, DLPerf, MPT and BERT are of all GPUs together, times in seconds.
 """
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

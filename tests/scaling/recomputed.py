@@ -3,8 +3,6 @@
 Nothing of the product is used here: what it says must follow from the rows alone.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

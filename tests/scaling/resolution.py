@@ -1,7 +1,5 @@
 """What n repetitions resolve, by numerical integration: `study_power` has the results."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import special
 

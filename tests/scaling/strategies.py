@@ -1,7 +1,5 @@
 """Studies of several strategies: the run, point and comparison tables of given throughputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 

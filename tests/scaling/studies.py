@@ -1,7 +1,5 @@
 """Studies and records as other stages would hand them over."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Accuracies and losses that did not change: at most one study in twenty has a false flag."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

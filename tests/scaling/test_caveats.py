@@ -1,7 +1,5 @@
 """Nodes, sessions and slow runs: what is found, and how often it is found by chance."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

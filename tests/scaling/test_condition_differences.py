@@ -1,7 +1,5 @@
 """What two programs print is no series: a sample of one is a sequence, of the other an image."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

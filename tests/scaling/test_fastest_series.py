@@ -1,7 +1,5 @@
 """At each size the fastest series is found, and called faster no more often than the level says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Ratios and intervals over all floats: right, or missing; never a warning."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import isnan
 

@@ -1,7 +1,5 @@
 """Rates and times as frameworks print them: per GPU, in tokens, as means of an interval, twice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Values that cannot be right are flagged at any size of the numbers, and sound ones never."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

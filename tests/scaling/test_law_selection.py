@@ -1,7 +1,5 @@
 """A law is shown if it fits: tests of lack of fit, and the choice between two that do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Least squares with coefficients of 0 or above, beside scipy's NNLS."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st

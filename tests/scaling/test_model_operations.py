@@ -1,7 +1,5 @@
 """Operations per second and MFU: computed where stated, named so, and never above a printed one."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from typing import Any

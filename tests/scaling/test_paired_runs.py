@@ -1,7 +1,5 @@
 """Runs of one block are compared by their difference."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pandas as pd

@@ -1,7 +1,5 @@
 """What a reader is told to distrust, where a number lies on the border."""
 
-from __future__ import annotations
-
 from math import nan
 
 import pytest

@@ -1,7 +1,5 @@
 """Operations, power and energy of a run: in one scope, and never a part as the whole."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any

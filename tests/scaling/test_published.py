@@ -1,7 +1,5 @@
 """Speedups, efficiencies and more of published tables, each to the digits that were printed."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

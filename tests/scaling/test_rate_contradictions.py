@@ -1,7 +1,5 @@
 """A rate times a step time is the work of a step; what is not is a contradiction."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Random studies by the command's own way, against a second computation that shares no code."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import defaultdict

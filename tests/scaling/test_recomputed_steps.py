@@ -1,7 +1,5 @@
 """Random logs of steps, against loops over their records that share no code with the product."""
 
-from __future__ import annotations
-
 import math
 import random
 import statistics

@@ -1,7 +1,5 @@
 """The flags of a run, and the reason why a run has no result."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sizes of runs: as planned or stated, else from the log; series of logs without a size."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base.errors import ReportError

@@ -1,7 +1,5 @@
 """Measurements of a run -> its values: which record counts, and what is left out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Thousands of studies whose truth is known, each made into a table like any other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The runs of a report in JSON -> the run table."""
 
-from __future__ import annotations
-
 from math import nan
 
 import pytest

@@ -1,7 +1,5 @@
 """The comparison of strategies: speedup, loss, and the formulas beside the measured values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

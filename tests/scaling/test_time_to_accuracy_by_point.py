@@ -1,7 +1,5 @@
 """Samples and time to a quality: at the first evaluation that has it, never beyond."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

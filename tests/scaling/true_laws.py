@@ -1,7 +1,5 @@
 """The laws of scaling themselves: what measurements are made of whose fit is known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Plans to render, made of a job as people write it; a Slurm in small to run their scripts in."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The starts of one job, run by bash without Slurm."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plain scripts: rendered as by the command, and run with the programs of a cluster."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs of a cluster in small: each notes its argv and then does what the real one does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

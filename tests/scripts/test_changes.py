@@ -1,7 +1,5 @@
 """Changes of variables, done by bash: each mode, in each scope, with whatever people write."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

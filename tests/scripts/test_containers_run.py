@@ -1,7 +1,5 @@
 """Ranks in images, run with programs that open none: what gets in, and what is recorded."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

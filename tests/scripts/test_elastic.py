@@ -1,7 +1,5 @@
 """Torchrun that starts failed ranks again, for real: one node by itself, two that meet by c10d."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Who failed first, when, and what it said last."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Whole scripts of five sites that have little in common, for each launcher and container."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whatever people write reaches the program unchanged: bash runs the rendered script."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

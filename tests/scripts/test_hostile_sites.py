@@ -1,7 +1,5 @@
 """Whatever a job and a profile hold arrives unchanged, also below srun and in images."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

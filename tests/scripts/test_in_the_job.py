@@ -1,7 +1,5 @@
 """What the script does inside the job: names, status, the first failure, signals."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What a template cannot do, and the line that says so."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A launcher that is not there is named before anything starts."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Scripts of the launchers, run with programs that note their words: who the ranks are."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A script is what an administrator would write; its runtime is static, and defines only."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

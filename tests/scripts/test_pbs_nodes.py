@@ -3,8 +3,6 @@
 The real one passes on no variable, prints nothing of the command, and ends with its exit code.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`render --plain`: short scripts that start the same ranks, without the tracking of a run."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A plug-in of NCCL is forced only where its library is; otherwise the job says what brings it."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Each node is asked before the ranks start; a bad one is named and on record."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

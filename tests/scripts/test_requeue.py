@@ -1,7 +1,5 @@
 """The end of a start, run by bash: whether the job is queued again, and the line that it leaves."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

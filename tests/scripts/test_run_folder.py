@@ -1,7 +1,5 @@
 """Which folder a script takes for its run, and what it says when a host does not see it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

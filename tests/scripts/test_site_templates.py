@@ -1,7 +1,5 @@
 """Templates of a site: where they are found, what their blocks change, what the digest covers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Traps of docs/linting.md that only a script that runs shows; the others are in golden and net."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

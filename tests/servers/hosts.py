@@ -1,7 +1,5 @@
 """Machines that ssh reaches, as namespaces of this one: a network, processes and an sshd each."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

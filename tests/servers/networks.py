@@ -1,7 +1,5 @@
 """Network namespaces of hosts, joined by a bridge in a namespace of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple

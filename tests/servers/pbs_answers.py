@@ -11,8 +11,6 @@ Its faults are files, which a test makes in the folder `faults`:
 | history-gone | jobs that have ended are unknown |
 """
 
-from __future__ import annotations
-
 import getopt
 import getpass
 import time

@@ -3,8 +3,6 @@
 It is run as a file, without hpctrain's packages, so that a command costs no more than a real one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

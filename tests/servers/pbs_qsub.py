@@ -1,7 +1,5 @@
 """A command line of qsub and the `#PBS` lines of its script -> a request, as OpenPBS 23.06."""
 
-from __future__ import annotations
-
 import getopt
 import re
 import shlex

@@ -4,8 +4,6 @@ What moto lacks is here: a job has a life, names are unique, StopTrainingJob, an
 listed first, with its secondary status.
 """
 
-from __future__ import annotations
-
 import copy
 import socket
 from collections import Counter

@@ -1,7 +1,5 @@
 """What the small PBS says of jobs is what a recorded OpenPBS 23.06 says of its own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpc_train.pbs.jobs import Attributes, entries

@@ -1,7 +1,5 @@
 """The jobs that operators publish beside ours, as data."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal

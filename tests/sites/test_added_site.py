@@ -1,7 +1,5 @@
 """The profile of docs/writing-a-site.md, as a file on the search path: found, rendered, linted."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

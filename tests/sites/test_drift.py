@@ -1,7 +1,5 @@
 """What profile and cluster say differently, and what is no difference."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """`extends`: a profile over its parents."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Profiles with a list of hosts: what is refused, and what jobs get from the list."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Profiles: where they are found, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

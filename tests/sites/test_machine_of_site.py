@@ -1,7 +1,5 @@
 """The machine of a partition: from the profile, and from the vendor's data sheet."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

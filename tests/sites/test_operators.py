@@ -1,7 +1,5 @@
 """What hpctrain writes for a site against the job that its operator publishes."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.base.data_folders import profile_folder

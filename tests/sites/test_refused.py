@@ -1,7 +1,5 @@
 """What a profile may not say: the line, the rule, and the nearest word."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The search path of profiles: the order of its folders, and the layer of each file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

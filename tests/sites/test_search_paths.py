@@ -1,7 +1,5 @@
 """No shipped profile or template puts an empty part, which is the current folder, on a path."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

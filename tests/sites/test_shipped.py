@@ -1,7 +1,5 @@
 """The profiles that come with hpctrain: what they say, and on what each value rests."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A value rests on a source of the file that it stands in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

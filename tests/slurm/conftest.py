@@ -1,7 +1,5 @@
 """Programs named as Slurm's, so that what is asked of them can be read back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Slurm's commands as small bash programs: what they are asked is kept, what they say is set."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

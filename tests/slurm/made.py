@@ -1,7 +1,5 @@
 """Run folders as a submission leaves them, and what their jobs write into them."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The executor on its own: batches in, standings out, one scancel."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How jobs stand: the queue first, the accounting for what it forgot, and silence is UNKNOWN."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.runs.run import JobReport, JobState, SlurmEndpoint

@@ -1,7 +1,5 @@
 """Jobs whose id nobody wrote down are found again, or known not to exist, or left alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Slurm's reasons: every code that it is known to print becomes a sentence."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

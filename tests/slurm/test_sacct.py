@@ -1,7 +1,5 @@
 """sacct: what a real one printed, with and without accounting."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One call of sbatch: when Slurm is slow it is tried again, and never made twice."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pwd

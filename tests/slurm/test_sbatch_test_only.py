@@ -1,7 +1,5 @@
 """sbatch --test-only: its verdict, on one line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """How Slurm's commands are asked, and which of their errors pass."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """squeue: what a real one printed, and what nobody should."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Python functions through submitit's plug-in: our script, submitit's pickles and results."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A folder to submit from, with a lock of its own, and small programs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Studies and jobs for a site with Slurm, written into the current folder."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable

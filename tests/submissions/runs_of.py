@@ -1,7 +1,5 @@
 """Runs as a study leaves them behind, without running any."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`lint --ask`: what sbatch is asked about, with which environment, and what its answer becomes."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bad tables of every kind: refused with place, reason and next command, or read with a caveat."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path

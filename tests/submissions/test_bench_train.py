@@ -1,7 +1,5 @@
 """The study of `bench train`: sizes of a machine, a new name for each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

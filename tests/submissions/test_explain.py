@@ -1,7 +1,5 @@
 """Everything that stands in a script says where it comes from and why."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

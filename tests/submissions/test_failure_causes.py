@@ -1,7 +1,5 @@
 """The first line of the diagnosis of failed runs: kept, limited, and read anew if logs change."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

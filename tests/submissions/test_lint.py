@@ -1,7 +1,5 @@
 """Files: job files by the scripts that they become, and our own scripts without a warning."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Callable
 from itertools import product

@@ -1,7 +1,5 @@
 """Each documented metric -> logs, a table and records -> every format, with its unit."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import io

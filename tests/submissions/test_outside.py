@@ -1,7 +1,5 @@
 """An executor from outside the package, added by the steps that CONTRIBUTING.md names."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

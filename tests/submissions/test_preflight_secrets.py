@@ -1,7 +1,5 @@
 """A secret reaches the ranks, and no file of the run folder."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The state of 1,000 runs takes as many queries as that of one, on each scheduler."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone

@@ -1,7 +1,5 @@
 """Records that were collected before, given to the report again: by value, and where damaged."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

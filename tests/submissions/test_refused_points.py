@@ -1,7 +1,5 @@
 """A study leaves out the strategies that cannot run, and its report says why."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Reports in a folder, the facts in them, and the gates of a rule."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Once more what has no result, from the run folders alone."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Queues of this machine: their locks, their supervisor, and the ends that it records."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Setup lines that bash could not read are refused with their place; nothing is written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Watching: files are read each time, the scheduler is asked ever more rarely."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

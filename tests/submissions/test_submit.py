@@ -1,7 +1,5 @@
 """Submitting on this machine: real scripts, real processes, every way they can end."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

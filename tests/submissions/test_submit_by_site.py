@@ -1,7 +1,5 @@
 """Once more on the site that a run was planned for, whatever lies next to it."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

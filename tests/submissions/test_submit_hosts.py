@@ -1,7 +1,5 @@
 """Hosts that cannot be used are refused before anything is printed, written or sent."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

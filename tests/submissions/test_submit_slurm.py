@@ -1,7 +1,5 @@
 """Submitting to Slurm: what sbatch is asked, and what is left when it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Wait for what runs in the background, with a limit that a busy machine does not reach."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

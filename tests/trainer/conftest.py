@@ -1,7 +1,5 @@
 """Tests that import torch, or start ranks that do: marked, and not even read where deselected."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ To import torch takes a rank three seconds of CPU time, and most trainings of th
 second. Each rank is a process of its own, with the variables that a launcher sets.
 """
 
-from __future__ import annotations
-
 import atexit
 import subprocess
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Starts the trainer as a job would: real processes on the loopback interface."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

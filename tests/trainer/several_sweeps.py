@@ -1,7 +1,5 @@
 """Sweeps of the benchmark, one for each argument, by the same ranks: they start torch only once."""
 
-from __future__ import annotations
-
 import sys
 
 from hpc_train.trainer import WorkloadError

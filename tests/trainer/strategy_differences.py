@@ -7,8 +7,6 @@ parameter of each of its cases. The process that imports torch forks the ranks: 
 takes longer than most cases.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -6,8 +6,6 @@ largest over all ranks and parameters: from what was saved directly after it was
 the training that saved at its end.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The reference workload joins with the backend that the job's plan says."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.trainer.forked_trainer import train

@@ -1,7 +1,5 @@
 """The files of a checkpoint are whole, or the first that is not is named."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

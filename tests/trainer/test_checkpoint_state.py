@@ -1,7 +1,5 @@
 """What a checkpoint has of one process, and what belongs to another optimiser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

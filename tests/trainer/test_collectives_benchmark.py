@@ -1,7 +1,5 @@
 """The benchmark as a job runs it: real ranks over gloo, a table that our parser reads."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

@@ -1,7 +1,5 @@
 """Counts of models: known layers, the GPT of the reference trainer, and models that need values."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The share of a step in which a rank only waits: of spans, and of ranks of gloo."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

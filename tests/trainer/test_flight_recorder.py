@@ -1,7 +1,5 @@
 """Dumps that torch's flight recorder writes, here of gloo: they name the rank that did not join."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The time of forward passes without what a rank waits for, on two ranks of which one is slow."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

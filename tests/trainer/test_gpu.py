@@ -1,7 +1,5 @@
 """What needs a GPU: strategies over NCCL, several ranks on one GPU, and its memory by kind."""
 
-from __future__ import annotations
-
 import json
 import math
 

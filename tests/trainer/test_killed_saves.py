@@ -1,7 +1,5 @@
 """A process that is killed in the middle of a save leaves a whole checkpoint."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

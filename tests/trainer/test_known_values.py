@@ -1,7 +1,5 @@
 """The check of results: exact in each type, and it finds each element that is wrong."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """Ways in which a checkpoint could be lost: by a damaged one, another node, a second save."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

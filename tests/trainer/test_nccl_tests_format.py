@@ -1,7 +1,5 @@
 """The table is that of nccl-tests: wrong results are in it, and its numbers fit their widths."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("torch")

@@ -1,7 +1,5 @@
 """examples/restart, as docs/restart.md explains it: stopped in the middle, it loses nothing."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

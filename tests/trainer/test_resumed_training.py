@@ -1,7 +1,5 @@
 """The trainer on two ranks, stopped or killed and started again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

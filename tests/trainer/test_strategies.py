@@ -3,8 +3,6 @@
 In fp64 with clipped gradients, checkpointing and compiled blocks; in bf16 and fp16 about so.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

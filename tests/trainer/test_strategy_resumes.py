@@ -4,8 +4,6 @@ What is loaded equals what was saved bit for bit in each pair; only the order of
 later steps differs.
 """
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 

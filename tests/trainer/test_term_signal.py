@@ -1,7 +1,5 @@
 """TERM in a job that is queued again: a rank saves, unless another rank has failed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -3,8 +3,6 @@
 Arguments: the strategies. Runs two ranks of gloo; its network namespace must have no other traffic.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """A loss that is NaN or infinite is told apart from a loss that was not measured."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """A place where profiles lie and nobody else's do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

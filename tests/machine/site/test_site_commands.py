@@ -1,7 +1,5 @@
 """Profiles listed, shown, checked and recognised."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from pathlib import Path

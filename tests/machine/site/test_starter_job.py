@@ -1,7 +1,5 @@
 """The job file that `site show --job` prints renders for each shipped profile."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Requests made of parts, and argv as a line of words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hpc_train.jobs.job import Topology

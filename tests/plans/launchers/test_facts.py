@@ -1,7 +1,5 @@
 """What a launcher says of itself agrees with its argv, and stands nowhere else."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A launcher from outside the package, added by the steps that CONTRIBUTING.md names."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """argv by version of torch and of Open MPI, and what is left out where it is not there."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpc_train.jobs.job import Elastic

@@ -1,7 +1,5 @@
 """The site of a command without --site, on hosts of several kinds."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
