@@ -1,7 +1,5 @@
 """The folders of a site and of the package: templates, profiles, data, pages of docs/."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

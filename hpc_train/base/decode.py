@@ -1,7 +1,5 @@
 """Plain values -> typed values, each with its origin; messages for those of a wrong type."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin

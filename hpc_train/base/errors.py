@@ -4,8 +4,6 @@ A message states where (file:line or run id), what is wrong and what is allowed;
 next command. Bugs are never wrapped in these classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 

@@ -4,8 +4,6 @@
 before it reads or writes anything; `lacking` turns an import that failed later into the same error.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import shlex
 import sys

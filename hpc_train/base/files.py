@@ -1,7 +1,5 @@
 """Files: what their first bytes are, safe reading, atomic writing."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

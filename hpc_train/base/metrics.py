@@ -1,7 +1,5 @@
 """Metric: one quantity of runs and points, with its properties for tables and reports."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from hpc_train.base.values import Value

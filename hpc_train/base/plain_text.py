@@ -1,7 +1,5 @@
 """Text, also from logs and file names -> text without terminal control sequences."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

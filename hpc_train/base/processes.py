@@ -1,7 +1,5 @@
 """The only place that starts processes, and reads what system programs answer."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Regular expressions: those of users with a time limit, and the text that every match contains."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time

@@ -1,7 +1,5 @@
 """The options of sbatch, srun and qsub, and which of them `directives` may set."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Environment variables in files and scripts: allowed names, and detection of secrets."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

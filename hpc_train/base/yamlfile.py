@@ -4,8 +4,6 @@ Scalars are those of YAML 1.2: `on`, `yes`, `1:30:00` and `2026-11-01` are text,
 features require. Duplicate keys are refused.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """`hpctrain advise`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

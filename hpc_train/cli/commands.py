@@ -1,7 +1,5 @@
 """The commands of `hpctrain` and the page of `hpctrain --help`; neither needs click."""
 
-from __future__ import annotations
-
 import textwrap
 
 WIDTH = 78

@@ -1,7 +1,5 @@
 """The group `hpctrain`, which imports its commands late."""
 
-from __future__ import annotations
-
 import importlib
 import shlex
 

@@ -1,7 +1,5 @@
 """`hpctrain help` and `hpctrain completion`."""
 
-from __future__ import annotations
-
 import sys
 
 import click

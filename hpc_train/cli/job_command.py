@@ -1,7 +1,5 @@
 """Commands with a script: a command line of another launcher, an option of sbatch or the script."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path

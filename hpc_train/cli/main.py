@@ -1,7 +1,5 @@
 """`hpctrain`: its exit codes and its error messages; `hpc_train.__main__` calls `main`."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import os

@@ -1,7 +1,5 @@
 """Log files of one job -> Diagnosis; foreign logs -> the ends of their jobs."""
 
-from __future__ import annotations
-
 import textwrap
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Runs or log files -> diagnoses, using the runs' own files; the causes are kept."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import shlex

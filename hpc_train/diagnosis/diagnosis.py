@@ -1,7 +1,5 @@
 """Diagnosis: why a job failed according to its logs, or the evidence that it succeeded; as text."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Literal

@@ -1,7 +1,5 @@
 """Signature: a failure and the lines that identify it; Sighting: a line that matched one."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections import defaultdict

@@ -5,8 +5,6 @@ the progress of the process group of a rank (`last enqueued â€¦ last completed â
 rank within the group; the prefix of the line has the global rank.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 import re

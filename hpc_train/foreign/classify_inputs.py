@@ -1,7 +1,5 @@
 """Arguments -> run folders, or foreign files and their kind; the file that states their sizes."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The header of a foreign table -> whether it is one of results, and the meaning of its columns."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

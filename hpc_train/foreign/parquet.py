@@ -1,7 +1,5 @@
 """Records -> the DataFrame of Python users and Parquet; Parquet -> a frame."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Foreign tables -> their runs, one for each row, and their measurements."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

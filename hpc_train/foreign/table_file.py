@@ -4,8 +4,6 @@ CSV and JSON may be compressed; the bytes decide, not the extension. A folder of
 Of an Excel workbook only stored values are read: it keeps the last value of a formula.
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io

@@ -1,7 +1,5 @@
 """Conditions of a run as numbers: operations of its model, and the peak of its GPU."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

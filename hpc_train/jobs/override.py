@@ -1,7 +1,5 @@
 """Overrides: `--set KEY=VALUE` and other options of the command line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A job or study file, a script or a command -> JobSpec with origins, and the points of a study."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Logs of the command line, by run -> Record: every measurement, each with its file and line."""
 
-from __future__ import annotations
-
 import logging
 import math
 import sys

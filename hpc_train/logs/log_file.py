@@ -1,7 +1,5 @@
 """Paths -> log files of each job, and their bytes: compressed ones, and event files as lines."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -3,8 +3,6 @@
 What a number means is for a person to decide: a suggestion names the line, the metric and its unit.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections import Counter

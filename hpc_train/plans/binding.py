@@ -1,7 +1,5 @@
 """The cores and GPUs of each local rank, and the places of a node's GPUs and adapters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Resolve a job and a site into a plan."""
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from collections import Counter

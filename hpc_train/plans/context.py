@@ -3,8 +3,6 @@
 An option of the command line is part of the job, and takes precedence over its file.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Options of a job in its script, of Slurm and of PBS: set, added, or refused by the site."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 

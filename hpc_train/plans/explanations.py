@@ -1,7 +1,5 @@
 """The reason for each directive, the trap that it avoids, and differences of Slurm versions."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Literal

@@ -1,7 +1,5 @@
 """The end of a job before its work: the signal at which ranks save their state, and the requeue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 

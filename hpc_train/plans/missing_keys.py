@@ -1,7 +1,5 @@
 """The keys that a site requires and a job lacks: all of them in one message."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

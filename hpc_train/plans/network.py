@@ -1,7 +1,5 @@
 """The network of a job: fabric, interfaces, variables of NCCL, backend of torch.distributed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

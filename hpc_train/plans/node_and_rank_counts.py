@@ -1,7 +1,5 @@
 """The numbers of nodes, ranks, GPUs and cores, and the other requests: time, memory, queue."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

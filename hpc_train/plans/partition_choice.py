@@ -4,8 +4,6 @@ A job that exceeds a limit of its queue is refused, with the partitions and the 
 that would accept it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Sample jobs of a profile: each launcher on 1, 2 and the maximum of nodes, and limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """LaunchPlan… -> Allocation, one request for several runs in turn; and what runs cost at most."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

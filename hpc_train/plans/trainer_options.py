@@ -1,7 +1,5 @@
 """The keys of `trainer` as options of the reference trainer, checked before a job is submitted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Gates and plain rows -> verdicts, and these in the report, for `--check` and as JUnit XML."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain

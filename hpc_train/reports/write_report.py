@@ -1,7 +1,5 @@
 """Report -> files: the options that each format requires; one format or all of them."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator

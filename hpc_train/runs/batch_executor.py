@@ -1,7 +1,5 @@
 """Jobs of a batch system: submitted once, found by their mark, queried, and ended."""
 
-from __future__ import annotations
-
 import datetime
 import logging
 import re

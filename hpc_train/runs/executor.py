@@ -1,7 +1,5 @@
 """The interface of executors, and the options of a submission."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

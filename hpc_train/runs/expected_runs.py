@@ -1,7 +1,5 @@
 """The runs that a study or job requests: their last attempts, ends, copies, and missing ones."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

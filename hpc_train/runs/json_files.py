@@ -1,7 +1,5 @@
 """Atomic writing of files, and reading of typed JSON files."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shlex

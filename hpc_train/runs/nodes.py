@@ -1,7 +1,5 @@
 """The nodes of a run: their names, and those on which runs failed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Run folders below `results/<name>/`: created, found by a word, and read."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

@@ -5,8 +5,6 @@ last run of its queue, whose lock it holds meanwhile. The kernel releases a lock
 holder ends, so a killed queue is detected at once, without relying on process ids.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import secrets

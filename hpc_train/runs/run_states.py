@@ -1,7 +1,5 @@
 """States of runs: from their files, and one query of each executor; followed, or cancelled."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

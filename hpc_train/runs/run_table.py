@@ -1,7 +1,5 @@
 """Runs, and the starts of a run, as rows of a table or of JSON."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections import Counter

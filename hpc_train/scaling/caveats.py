@@ -6,8 +6,6 @@
 - Runs far slower than the others of their point: something happened to them.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple

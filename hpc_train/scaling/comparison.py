@@ -1,7 +1,5 @@
 """Ratios with verdicts: of two run tables, of series at each size, of strategies."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan

@@ -8,8 +8,6 @@ records. Reductions are arrays with an element for each run, NaN for runs withou
 Flags say what is wrong with the measurement of a run.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Run table -> one row per point with speedup and efficiency against its baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Records, runs and points -> samples and time of each point to a target."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

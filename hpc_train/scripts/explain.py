@@ -1,7 +1,5 @@
 """A plan -> every directive, variable and argument of its script: value, origin, why."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A file or a command -> plans and scripts; nothing is written, nothing is started."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -3,8 +3,6 @@
 Compiled templates of the package are cached beside Python's bytecode.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """The scheduler of this host, the profiles that match it, and what a command leaves out."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A profile's files -> SiteProfile, checked."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A profile and all that it extends, merged: each value keeps its origin, which has a source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path

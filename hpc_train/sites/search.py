@@ -5,8 +5,6 @@ with its `site_profiles`; then that of a running lab; last the package. The firs
 is used.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

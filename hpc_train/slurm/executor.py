@@ -1,7 +1,5 @@
 """Executor `slurm`: run folders -> sbatch, through submitit; squeue, sacct and scancel after."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import re

@@ -1,7 +1,5 @@
 """A live Slurm: its partitions, nodes and limits, and what it says of a script."""
 
-from __future__ import annotations
-
 import getpass
 import re
 from collections.abc import Iterator, Mapping

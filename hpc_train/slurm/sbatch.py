@@ -1,7 +1,5 @@
 """Calls of sbatch: job arrays, a submission, a test; submitit's executor with a rendered script."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict

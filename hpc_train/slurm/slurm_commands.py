@@ -1,7 +1,5 @@
 """Calls of Slurm's commands: their environment, transient errors, broken nodes."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Mapping

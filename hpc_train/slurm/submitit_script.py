@@ -3,8 +3,6 @@
 The overridden methods are private, so pyproject.toml pins submitit, and each of them has a test.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """`hpctrain bench`: options -> a request of a job; the study of the strategies on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

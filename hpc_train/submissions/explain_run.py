@@ -1,7 +1,5 @@
 """A run folder -> the explanation of the script that was submitted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The logs of a run, read as they grow."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The growing log of rank 0 -> its last measurement, in one line; or why a run has none."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator, Sequence

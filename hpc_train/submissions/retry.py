@@ -1,7 +1,5 @@
 """Runs without a result -> new attempts, from their run folders."""
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Prepared jobs -> checks -> run folders -> an executor; only what is missing is submitted."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -5,8 +5,6 @@ and results stand at submitit's paths; script and logs in the run folder `<folde
 link `<folder>/<job id>` to it.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The command line of another launcher or program -> the options of hpctrain that mean the same."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Interface of a log parser, the types that it yields, and the numbers in a text."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

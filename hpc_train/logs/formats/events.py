@@ -9,8 +9,6 @@ Metrics have the names and units of `model.record.UNITS`; other keys, null and v
 finite numbers are ignored.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import suppress

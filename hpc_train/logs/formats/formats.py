@@ -4,8 +4,6 @@ Most are a few patterns; the others name their code. The attribute with the name
 package is the factory of its parser: `formats.nanogpt()`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial

@@ -7,8 +7,6 @@ and the mean of the log interval; TFLOP/s and tokens/s are per GPU unless the ke
 scope. Of a pair `now/mean` (Primus), the first value is used.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Metrics by the names under which programs log them: TensorBoard, CSV, Weights & Biases."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -7,8 +7,6 @@ nodes print is counted once. The bar counts optimiser steps and shows a running 
 steps. The number of GPUs is the total batch size divided by the batch size of one device.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

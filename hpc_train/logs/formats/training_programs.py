@@ -1,7 +1,5 @@
 """Programs whose lines are read with what came before: torchtitan, fairseq, DLLogger, others."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

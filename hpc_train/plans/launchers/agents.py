@@ -6,8 +6,6 @@ An elastic job needs c10d: torchrun then sends the address of rank 0 to the rank
 launch` is torchrun's agent with other options.
 """
 
-from __future__ import annotations
-
 from hpc_train.base.values import parts, within
 from hpc_train.jobs.job import Elastic
 from hpc_train.plans.launchers.base import (

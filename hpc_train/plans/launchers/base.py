@@ -1,7 +1,5 @@
 """The definition of a launcher, and functions that launchers share."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -12,8 +12,6 @@ Here, too: one process on each node of a job of PBS, by PALS, by Open MPI, or by
 own pbsdsh is not used: it ends with 0 although one of its processes failed.
 """
 
-from __future__ import annotations
-
 from hpc_train.base.errors import PlanError
 from hpc_train.base.values import older
 from hpc_train.base.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS

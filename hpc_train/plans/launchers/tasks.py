@@ -11,8 +11,6 @@ spawn: one process per node, which forks its own ranks (torch.multiprocessing). 
 without a launcher.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from hpc_train.plans.launchers.agents import agent_here

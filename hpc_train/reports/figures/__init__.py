@@ -1,7 +1,5 @@
 """Tables of a study and its laws -> figures, each with the numbers that it shows."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
