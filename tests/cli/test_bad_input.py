@@ -2,14 +2,13 @@
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cases import cases
+from tests.conftest import Hpctrain
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 JOB = "command: [python, train.py]\nlauncher: single\nresources:\n  cpus_per_task: 1\n"
 STUDY = (
     "name: s\njob: {command: [python, train.py], launcher: single}\n"

@@ -1,13 +1,12 @@
 """`hpctrain collect` of anybody's logs: what it reads, says, and exits with."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import Hpctrain
+
 STEP = "iter 1: loss 2.0, time 100.0ms, mfu 30%\n"
 
 

@@ -1,13 +1,12 @@
 """What each command prints, and its exit code, when all is well."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import Hpctrain
+
 EVENTS = """\
 import json, os, time
 rank = int(os.environ["RANK"]); size = int(os.environ["WORLD_SIZE"])

@@ -3,12 +3,12 @@
 import gzip
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import Hpctrain
+
 CRASH = """\
 Traceback (most recent call last):
   File "train.py", line 9, in <module>

@@ -4,14 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Hpctrain
 from tests.submissions.waiting import finished
-
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 
 # Ctrl-C in the first function behind a command. Class bodies are no functions.
 INTERRUPTED = """

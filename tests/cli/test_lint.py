@@ -1,13 +1,12 @@
 """`hpctrain lint`: its text, its JSON, its exit codes."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import Hpctrain
+
 BAD = "#!/bin/bash\n#sbatch --nodes=2\nexport MASTER_PORT=29500\nsrun python train.py\n"
 INFO = "#!/bin/bash\n#SBATCH --nodes=1\nsrun python train.py\n"
 GOOD = "#!/bin/bash\n#SBATCH --time=1:00:00\nsrun python train.py\n"

@@ -1,12 +1,11 @@
 """`hpctrain report --check` on implausible tables: a caveat in the first lines, exit code 1."""
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import Hpctrain
+
 HEAD = "nodes,gpus_per_node,global_batch_size"
 TABLES = {
     "implausible efficiency": f"{HEAD},samples_per_second\n1,4,256,500\n2,4,256,1600\n",

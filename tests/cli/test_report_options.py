@@ -1,13 +1,12 @@
 """`hpctrain report`: the interval that is asked for, and benchmarks whose gate is a bandwidth."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import Hpctrain
+
 ROWS = "".join(
     f"{n}-{r},{n},4,{100 * n * (1 + 0.01 * r)}\n" for n in (1, 2) for r in (0, 1, 2)
 )  # fmt: skip

@@ -1,14 +1,13 @@
 """Figures have the width of a paper, text the width of the terminal."""
 
 import re
-import subprocess
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import Hpctrain
+
 ROWS = "".join(
     f"{name},{n},8,{n * 3000.5 / (1 + 0.01 * n) * (1 + 0.01 * r):.2f},{0.68 / n:.5f},2048,0.7{r}\n"
     for name in ("fsdp-shard", "ddp")

@@ -4,15 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Hpctrain
 from tests.slurm.fake_slurm import FakeSlurm, programs
 
 pytestmark = pytest.mark.process
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 JOB = "command: [python, -c, pass]\nlauncher: single\nresources: {cpus_per_task: 1, time: 1h}\n"
 STUDY = (
     "name: digits\njob: {command: [python, -c, pass], launcher: single}\n"

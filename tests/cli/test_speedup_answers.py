@@ -1,14 +1,14 @@
 """`hpctrain report` answers with whatever was measured; the speedups are computed by hand."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import Hpctrain
+
 STEPS = "gpus,step_time\n1,0.5\n4,0.13\n"
 SLOWER = "gpus,step_time\n1,0.5\n4,0.55\n"
 EPOCHS = "gpus,epoch_time\n1,100\n4,27\n"

@@ -2,13 +2,12 @@
 
 import json
 import shutil
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+from tests.conftest import Hpctrain
+
 LOGS = Path(__file__).parents[1] / "log_files" / "nccl"
 STEPS = "".join(
     f'@hpct {{"event": "step", "rank": 0, "step": {step}, "step_time": 0.1, "samples": 8}}\n'

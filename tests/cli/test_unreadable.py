@@ -15,8 +15,8 @@ import pytest
 import zstandard
 
 import hpc_train
+from tests.conftest import Hpctrain
 
-Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 STEP = b"iter 1: loss 2.0, time 100.0ms, mfu 30%\n"
 COMMANDS = ("collect", "diagnose", "report")
 

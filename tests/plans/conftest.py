@@ -16,10 +16,12 @@ from hpc_train.sites.profile import SiteProfile
 
 Job = Sourced[JobSpec]
 Site = Sourced[SiteProfile]
+Jobs = Callable[..., Job]
+Sites = Callable[..., Site]
 
 
 @pytest.fixture
-def job() -> Callable[..., Job]:
+def job() -> Jobs:
     def make(resources: dict[str, Any] | None = None, **keys: Any) -> Job:
         data = {"name": "j", "command": ["python", "t.py"], "resources": resources or {}, **keys}
         origins = {"": "job.yaml", **{key: "job.yaml:1" for key in data}}
@@ -36,7 +38,7 @@ def local() -> Site:
 
 
 @pytest.fixture
-def slurm() -> Callable[..., Site]:
+def slurm() -> Sites:
     def make(**keys: Any) -> Site:
         data = {
             "schema": 1,
@@ -57,7 +59,7 @@ def slurm() -> Callable[..., Site]:
 
 @pytest.fixture
 def planned(
-    job: Callable[..., Job], slurm: Callable[..., Site]
+    job: Jobs, slurm: Sites
 ) -> Callable[[dict[str, Any] | None, int, int, str], LaunchPlan]:
     def make(network: dict[str, Any] | None, nodes: int, gpus: int, launcher: str) -> LaunchPlan:
         size = {"nodes": nodes, "gpus_per_node": gpus, "cpus_per_task": 8}

@@ -6,15 +6,11 @@ from typing import Any
 import pytest
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.values import Sourced
-from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import ContainerPlan, LaunchPlan
-from hpc_train.sites.profile import SiteProfile
+from tests.plans.conftest import Jobs, Sites
 from tests.plans.launchers.made import words
 
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
 IMAGE = {"image": "/i/t.sif", "mounts": ["/data:/in:ro"], "env": ["WANDB_MODE"]}
 
 

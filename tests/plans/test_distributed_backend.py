@@ -6,14 +6,10 @@ from typing import Any
 import pytest
 
 from hpc_train.base.errors import PlanError
-from hpc_train.base.values import Sourced
-from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan, plan_digest
 from hpc_train.plans.plan import LaunchPlan
-from hpc_train.sites.profile import SiteProfile
+from tests.plans.conftest import Jobs, Sites
 
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
 Planned = Callable[[dict[str, Any] | None, int, int, str], LaunchPlan]
 
 

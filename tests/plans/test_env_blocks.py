@@ -5,15 +5,11 @@ from typing import Any
 
 import pytest
 
-from hpc_train.base.values import Sourced
-from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import EnvChange, LaunchPlan
-from hpc_train.sites.profile import SiteProfile
 from tests.cases import cases
+from tests.plans.conftest import Jobs, Sites
 
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
 GPUS = {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}
 
 

@@ -1,20 +1,17 @@
 """GPUs, cores, nodes and ports that fit the ranks, or a word about those that do not."""
 
-from collections.abc import Callable
-
 import pytest
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.values import Sourced
-from hpc_train.jobs.job import JobSpec, Topology
+from hpc_train.jobs.job import Topology
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.node_and_rank_counts import gpu_warnings
 from hpc_train.sites.profile import SiteProfile
+from tests.plans.conftest import Jobs, Sites
 from tests.plans.launchers.made import words
 
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
 MASKS = "mask_cpu:0xfe,0xfe00"
 
 

@@ -1,7 +1,7 @@
 """Which launchers a site offers, the words that a job gives them, and what hints name instead."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -10,14 +10,12 @@ import pytest
 from hpc_train.base.data_folders import profile_folder
 from hpc_train.base.errors import PlanError, UnknownNameError
 from hpc_train.base.values import Duration, Sourced
-from hpc_train.jobs.job import Elastic, JobSpec, SourcedJob
+from hpc_train.jobs.job import Elastic, SourcedJob
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import queue_slots, sample
 from hpc_train.sites.load import load_site
-from hpc_train.sites.profile import SiteProfile, SourcedSite
-
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
+from hpc_train.sites.profile import SourcedSite
+from tests.plans.conftest import Jobs, Sites
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,18 @@
 """The end before the work is done: who gets the signal, and what is queued again."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hpc_train.base.errors import PlanError
 from hpc_train.base.values import Sourced
-from hpc_train.jobs.job import JobLifecycle, JobSpec
+from hpc_train.jobs.job import JobLifecycle
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import JobVar
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.profile import SiteProfile
+from tests.plans.conftest import Jobs, Sites
 
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
 LAUNCHERS = ["srun", "torchrun", "mpirun", "ibrun", "accelerate", "deepspeed", "spawn", "single"]
 OFFERED = {"launchers": {"default": "srun", "allowed": LAUNCHERS}}
 LEAD = {"signal_before_end": "2m"}

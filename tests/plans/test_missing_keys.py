@@ -1,6 +1,5 @@
 """What a site requires and a job lacks, in one message; how accounts are named there."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,10 +13,8 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
 from hpc_train.plans.missing_keys import missing_keys
 from hpc_train.sites.load import load_site
-from hpc_train.sites.profile import SiteProfile
+from tests.plans.conftest import Jobs, Sites
 
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
 SHIPPED = sorted(path.stem for path in profile_folder().glob("*.yaml") if path.stem != "local")
 STRICT: dict[str, Any] = {
     "partition_choice": "job",

@@ -1,21 +1,17 @@
 """Counts: what is asked for, what follows, and why."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hpc_train.base.values import Sourced
-from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
 from hpc_train.plans.node_and_rank_counts import resolve_topology
 from hpc_train.plans.plan import JobVar, Joined, Text
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.profile import SiteProfile
-
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
+from tests.plans.conftest import Jobs, Sites
 
 
 @pytest.mark.parametrize(

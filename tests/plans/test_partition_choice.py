@@ -1,19 +1,14 @@
 """Which partition a job gets, who said so, and the words that lead there."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hpc_train.base.errors import HpcTrainError, PlanError, UnknownNameError
-from hpc_train.base.values import Sourced
-from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.directives import setting_of
-from hpc_train.sites.profile import SiteProfile
+from tests.plans.conftest import Jobs, Sites
 
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
 SIZES = [
     {"name": "small", "max_gpus": 2, "cpus_per_gpu": 1, "max_time": "1d"},
     {"name": "medium", "min_gpus": 3, "max_gpus": 24, "cpus_per_gpu": 1, "max_time": "1d"},

@@ -16,9 +16,7 @@ from hpc_train.plans.shared_allocation import allocate
 from hpc_train.sites.load import load_site
 from hpc_train.sites.profile import SiteProfile
 from tests.jobs.read_files import load_job
-
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
+from tests.plans.conftest import Jobs, Sites
 
 REFUSED = yaml.safe_load((Path(__file__).parent / "refused_by_queues.yaml").read_bytes())
 PROFILE = """\

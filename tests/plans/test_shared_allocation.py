@@ -14,9 +14,9 @@ from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.plans.shared_allocation import TURN_S, allocate
 from hpc_train.scripts.prepare import prepare, request_of
 from hpc_train.sites.profile import SiteProfile
+from tests.plans.conftest import Jobs
 from tests.plans.launchers.made import word
 
-Jobs = Callable[..., Sourced[JobSpec]]
 Site = Sourced[SiteProfile]
 Sites = Callable[..., Site]
 STEP_NODES = "--nodelist=$run_nodes"

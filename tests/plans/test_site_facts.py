@@ -1,19 +1,16 @@
 """What a partition says of its nodes, and a site of itself, as a plan shows it."""
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
 from hpc_train.base.values import Sourced
-from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan import EnvChange
 from hpc_train.sites.profile import SiteProfile
+from tests.plans.conftest import Jobs, Sites
 
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
 TURNED: dict[str, Any] = {
     "name": "p",
     "default": True,

@@ -1,6 +1,5 @@
 """Cores, memory, GPUs and storage, asked for in each site's way."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,10 +12,9 @@ from hpc_train.plans.directives import setting_of
 from hpc_train.plans.plan import JobVar
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.sites.profile import SiteProfile
+from tests.plans.conftest import Jobs, Sites
 from tests.plans.launchers.made import words
 
-Jobs = Callable[..., Sourced[JobSpec]]
-Sites = Callable[..., Sourced[SiteProfile]]
 GPU = {"name": "p", "default": True, "gpus_per_node": 4, "gpu_type": "a100"}
 CORES = {**GPU, "cpus_per_gpu": 1}
 
