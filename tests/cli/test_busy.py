@@ -2,10 +2,8 @@
 
 import os
 import pty
-import select
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -43,31 +41,3 @@ def test_after_a_second_a_terminal_says_what_is_done() -> None:
     assert first.startswith("reading logs, 1 of 2, 1 s")
     assert message == "hpctrain: a warning\r\n"
     assert last == "done\r\n"
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    ("words", "shown", "text"),
-    [
-        ("lint -", "checking job scripts, 0 of 1", "#!/bin/bash\n#SBATCH --time=1:00\n"),
-        ("collect - --format events", "reading logs", '@hpct {"loss": 1.5}\n'),
-    ],
-)
-def test_a_command_that_prints_to_a_file_says_what_it_waits_for(
-    words: str, shown: str, text: str, tmp_path: Path
-) -> None:
-    ours, theirs = pty.openpty()
-    argv = [sys.executable, "-m", "hpc_train", *words.split()]
-    with (
-        (tmp_path / "out").open("w") as out,
-        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=out, stderr=theirs) as process,
-    ):
-        os.close(theirs)
-        assert select.select([ours], [], [], 60)[0]
-        assert os.read(ours, 4096).decode().startswith(f"\r\x1b[K{shown}, 1 s")
-        assert process.stdin is not None
-        process.stdin.write(text.encode())
-        process.stdin.close()
-        *_, last = read_to_end(ours).split("\r\x1b[K")
-    assert shown not in last
-    assert (tmp_path / "out").read_text()

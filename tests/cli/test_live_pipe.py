@@ -3,7 +3,6 @@
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -60,30 +59,3 @@ def test_each_record_is_printed_before_the_next_line_comes() -> None:
             assert (record["metric"], record["step"]) == ("samples_per_second", number)
         out, _ = process.communicate(timeout=LIMIT_S)
         assert (process.returncode, out) == (0, b"")
-
-
-@pytest.mark.process
-def test_whoever_has_read_enough_ends_it() -> None:
-    with collecting("--json") as process:
-        write(process, step(1))
-        printed(process, 1)
-        assert process.stdout is not None
-        process.stdout.close()
-        write(process, step(2))
-        # The pipe stays open: the end is not that of the input.
-        process.wait(LIMIT_S)
-        assert process.stderr is not None
-        assert b"Traceback" not in process.stderr.read()
-
-
-@pytest.mark.process
-def test_an_interrupt_ends_it_while_the_pipe_is_silent() -> None:
-    with collecting("--json") as process:
-        write(process, step(1))
-        printed(process, 1)
-        process.send_signal(signal.SIGINT)
-        process.wait(LIMIT_S)
-        assert process.stderr is not None
-        said = process.stderr.read()
-        assert b"Traceback" not in said
-        assert b"Fatal" not in said

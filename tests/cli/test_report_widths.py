@@ -47,15 +47,6 @@ def _compressed(pdf: bytes) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("width", ["3.3", "300in", "20mm", "wide", "-3in", "8.4inch"])
-def test_another_width_is_refused(hpctrain: Hpctrain, width: str) -> None:
-    done = hpctrain("report", "t.csv", "-o", "f.pdf", f"--width={width}")
-    assert done.returncode == 2
-    assert f"--width {width}: not a length" in done.stderr
-    assert "2in to 20in" in done.stderr
-    assert not Path("f.pdf").exists()
-
-
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_text_fits_the_terminal(hpctrain: Hpctrain, columns: int) -> None:
     shown = hpctrain("report", "t.csv", "--notes", COLUMNS=f"{columns}").stdout.splitlines()

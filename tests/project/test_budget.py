@@ -13,14 +13,14 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 SLACK = 0.02
 BUDGET: dict[str, float] = {
     "modules": 276,
-    "lines of modules": 67_132,
+    "lines of modules": 66_942,
     "modules with a single importer": 48,
-    "per cent of lines that are imports": 6.4,
+    "per cent of lines that are imports": 6.3,
     "imports inside functions": 217,
     "value classes": 389,
-    "lines of tests": 51_164,
+    "lines of tests": 49_999,
     "test files": 401,
-    "words of docs": 39_415,
+    "words of docs": 39_408,
     "lines of templates": 991,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}

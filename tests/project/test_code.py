@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 from hpc_train.base.registry import BUILT_IN
-from hpc_train.sites.batch_system import find_batch_system
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "hpc_train"
@@ -27,10 +26,6 @@ FOLDERS = {
 OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}
 
 NAMES = frozenset(BUILT_IN["batch_systems"])
-# Nested allocations are a feature of Slurm, with a template of their own.
-OF_SLURM = {"nested.sbatch.j2"}
-# The variable that tells srun to pass all variables on, where srun starts the ranks.
-EXPORT = "SLURM_EXPORT_ENV"
 
 
 @cache
@@ -75,35 +70,3 @@ def test_no_module_compares_a_scheduler_with_a_name() -> None:
             if words & NAMES and re.search(r"scheduler|executor", text):
                 found.append(f"{where}:{node.lineno} {text}")
     assert found == []
-
-
-def test_no_template_compares_a_scheduler_with_a_name() -> None:
-    found = [
-        f"{path.name}: {code}"
-        for path in sorted((ROOT / "templates").glob("*.j2"))
-        for code in re.findall(r"{[{%].*?[%}]}", path.read_text(encoding="utf-8"))
-        if re.search(r"scheduler", code) or re.search(rf"[\"']({'|'.join(NAMES)})[\"']", code)
-    ]
-    assert found == []
-
-
-def test_shared_templates_and_plans_name_no_variable_of_slurm() -> None:
-    shared = [
-        *(path for path in (ROOT / "templates").glob("*.j2") if path.name not in OF_SLURM),
-        *(PACKAGE / "plans").rglob("*.py"),
-    ]
-    found = {
-        path.name: names
-        for path in sorted(shared)
-        if (names := set(re.findall(r"SLURM_\w+", path.read_text(encoding="utf-8"))) - {EXPORT})
-    }
-    # The variables of the ranks that srun starts.
-    assert found == {"tasks.py": {"SLURM_LOCALID", "SLURM_NTASKS", "SLURM_PROCID"}}
-
-
-def test_each_scheduler_has_an_executor_and_a_template() -> None:
-    for name in NAMES:
-        batch = find_batch_system(name)
-        assert batch.name == name
-        assert name in BUILT_IN["executors"]
-        assert (ROOT / "templates" / batch.template).is_file()

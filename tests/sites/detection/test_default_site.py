@@ -65,19 +65,6 @@ def test_local_is_for_hosts_without_a_scheduler() -> None:
     )
 
 
-def test_nothing_starts_on_a_login_node_without_a_profile() -> None:
-    choice = default_site(found())
-    assert choice.name == "slurm-generic"
-    with pytest.raises(SiteProfileError) as failure:
-        choice.check()
-    assert failure.value.message == (
-        "this host looks like a login node of the Slurm cluster alpha (ClusterName in "
-        "/etc/slurm/slurm.conf), and no site profile matches it: no job was started"
-    )
-    for command in ("hpctrain site init", "--site slurm-generic", "--site local"):
-        assert command in failure.value.hint
-
-
 def test_another_scheduler_starts_nothing_here_either() -> None:
     choice = default_site(found(scheduler=Scheduler(kind="PBS", evidence="qsub, /etc/pbs.conf")))
     with pytest.raises(SiteProfileError, match="login node of a PBS cluster") as failure:
