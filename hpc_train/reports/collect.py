@@ -40,7 +40,6 @@ from hpc_train.logs.read_log import (
     with_scope,
 )
 from hpc_train.logs.record import Pack, Record, csv_rows, json_lines, packs_of, read_record_file
-from hpc_train.reports.report import counted
 from hpc_train.runs.expected_runs import ExpectedStudy, expected_study, single_jobs, without_copies
 from hpc_train.runs.json_files import read_cache, write_cache, write_file
 from hpc_train.runs.run import JobState, Run
@@ -209,9 +208,10 @@ class Collection:
         """Yield messages on the formats that were found, and on missing results."""
         for name, kind in self.stats.known.items():
             first = f"{kind.source}:{kind.line}: {kind.text}"
-            yield f"{name}: {counted(kind.lines, 'line')}, the first {first}"
+            yield f"{name}: {kind.lines} line{'s' * (kind.lines != 1)}, the first {first}"
         runs = sum(count > 0 for count in self.counts.values())
-        yield f"{counted(self.counts.total(), 'record')} of {counted(runs, 'run')}"
+        number = self.counts.total()
+        yield f"{number} record{'s' * (number != 1)} of {runs} run{'s' * (runs != 1)}"
         for run, problem in self.problems.items():
             if not self.counts[run]:
                 yield f"no record: {run}  {problem}"

@@ -68,6 +68,6 @@ def test_the_draft_is_checked_against_the_cluster_and_tested(stranger: User, tor
         assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "drafted and the cluster lab agree" in checked.stdout
     sizes = ("--nodes", "2", "--gpus-per-node", "0", "--largest", "64K")
-    tested = stranger.hpctrain("bench", "allreduce", "--site", "./drafted.yaml", *sizes)
+    tested = stranger.hpctrain("bench", "allreduce", "--site", "./drafted.yaml", "--wait", *sizes)
     assert tested.returncode == 0, tested.stdout + tested.stderr
     assert "# Out of bounds values : 0 OK" in tested.stdout
