@@ -15,9 +15,7 @@ from tests.submissions.waiting import LIMIT_S
 COLLECT = [sys.executable, "-m", "hpc_train", "collect", "-"]
 
 
-def step(number: int, rate: float = 100.0) -> bytes:
-    values = {"v": 1, "event": "step", "rank": 0, "step": number, "samples_per_second": rate}
-    return f"@hpct {json.dumps(values)}\n".encode()
+STEP = '@hpct {"event": "step", "rank": 0, "step": %d, "samples_per_second": 100.0}\n'
 
 
 @contextmanager
@@ -29,12 +27,6 @@ def collecting(*more: str) -> Iterator[subprocess.Popen[bytes]]:
             yield process
         finally:
             process.kill()
-
-
-def write(process: subprocess.Popen[bytes], text: bytes) -> None:
-    assert process.stdin is not None
-    process.stdin.write(text)
-    process.stdin.flush()
 
 
 def printed(process: subprocess.Popen[bytes], lines: int) -> list[str]:
@@ -53,7 +45,9 @@ def printed(process: subprocess.Popen[bytes], lines: int) -> list[str]:
 def test_each_record_is_printed_before_the_next_line_comes() -> None:
     with collecting("--json") as process:
         for number in range(1, 6):
-            write(process, step(number))
+            assert process.stdin is not None
+            process.stdin.write((STEP % number).encode())
+            process.stdin.flush()
             (line,) = printed(process, 1)
             record = json.loads(line)
             assert (record["metric"], record["step"]) == ("samples_per_second", number)

@@ -158,6 +158,12 @@ def test_the_code_that_a_page_names_exists(page: str) -> None:
     assert [file for file in files if "NAME" not in file and not (ROOT / file).exists()] == []
 
 
+def test_the_tree_of_the_architecture_names_each_module() -> None:
+    named = set(re.findall(r"\w+", BLOCK.findall((DOCS / "architecture.md").read_text())[0][1]))
+    modules = (ROOT / "hpc_train").rglob("[a-z]*.py")
+    assert {one.stem for one in modules if one.parent.name not in ("cli", "formats")} <= named
+
+
 def test_messages_use_the_words_that_contributors_agreed_on() -> None:
     rows = (ROOT / "CONTRIBUTING.md").read_text().partition("## Words")[2].split("\n## ")[0]
     words = [w for row in re.findall(r"^\| ([^|]+) \|", rows, re.M) for w in row.split(", ")][1:]
