@@ -169,7 +169,7 @@ class SecondLook:
             self._first = tuple(_first_lines(text))
         for place, word in enumerate(_INIT):
             self.inits[place] += text.count(word)
-        self.begins.update(self._line + text.count(b"\n", 0, at) for at in self._repeated(text))
+        self.begins.update(self._repeated(text))
         self._work.extend(self._offset + at for at in _last_work(text))
         line, at, count = self._line, 0, text.count(b"\n")
         # The offsets of the requested lines.
@@ -183,12 +183,14 @@ class SecondLook:
 
     def _repeated(self, text: bytes) -> Iterator[int]:
         for first, behind in self._first or ():
+            line, counted = self._line, 0
             # The first part contains the line itself.
             at = text.find(first, 0 if self._offset else behind)
             while at >= 0:
                 end = at + len(first)
                 if text[at - 1 : at] in (b"", b"\n") and text[end : end + 1] in (b"", b"\n", b"\r"):
-                    yield at
+                    line, counted = line + text.count(b"\n", counted, at), at
+                    yield line
                 at = text.find(first, end)
 
 

@@ -122,10 +122,8 @@ def _first_number(number: int, text: str) -> Suggestion | None:
         if "." in item.text and not (item.unit or other):
             start = text.find(item.text)
             if pattern := _pattern(text, start, item, "step_time", 1.0):
-                option = pattern.regex.replace("?P<step_time>", "", 1)
-                return Suggestion(
-                    number, text, "step_time", item.value, pattern, f"step_time={option}"
-                )
+                option = f"step_time={pattern.regex.replace('?P<step_time>', '', 1)}"
+                return Suggestion(number, text, "step_time", item.value, pattern, option)
     return None
 
 

@@ -20,7 +20,7 @@ BUDGET: dict[str, float] = {
     "value classes": 389,
     "lines of tests": 49_999,
     "test files": 401,
-    "words of docs": 39_208,
+    "words of docs": 39_203,
     "lines of templates": 991,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
