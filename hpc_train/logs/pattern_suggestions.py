@@ -39,8 +39,8 @@ _OTHER_TIME = re.compile(
     r"total|elapsed|wall|eta|remaining|left|load|data|eval|\bval|test|compil|init"
 )
 _SETTING = re.compile(r"\b(?:lr|learning|rate|norm|version|mem|memory|scale|momentum|err|error)\b")
-# A line of a loop.
-_RECURRING = 3
+# A line of a loop recurs; of a longer one only the start is kept.
+_RECURRING, _LONGEST = 3, 600
 _RATE = re.compile(r"(?:.{0,60} )?(?:throughput|speed|ips|rate|fps|samples|images|imgs|tokens|tps)")
 # The first of these that a log has is what a scaling study needs most.
 _ORDER = ("step_time", "epoch_time", "samples_per_second", "tokens_per_second", "loss", "accuracy")
@@ -97,9 +97,9 @@ def suggestions(lines: Iterable[bytes]) -> list[Suggestion]:
     seen: dict[str, tuple[int, str]] = {}
     for number, raw in enumerate(islice(lines, MOST_LINES), start=1):
         text = Line(raw).text
-        form_of_line = _VARYING.sub("0", text)
+        form_of_line = _VARYING.sub("0", text[:_LONGEST])
         recurring[form_of_line] += 1
-        seen.setdefault(form_of_line, (number, text))
+        seen.setdefault(form_of_line, (number, text[:_LONGEST]))
         for found in _of_line(number, text):
             form = (found.metric, found.pattern.regex)
             forms[form] += 1

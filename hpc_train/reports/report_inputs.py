@@ -122,7 +122,7 @@ def report_inputs(
     batch, scaling = search.batch or found.study.batch, search.scaling or found.study.scaling
     records, assumed = with_rates(found.records, search.rates)
     assumed = ", ".join(filter(None, (found.study.assumed, assumed)))
-    of_whom = f"rates whose lines do not say of whom are of the {search.rates}, as declared."
+    declared = [f"rates whose lines do not say of whom are of the {search.rates}, as declared."]
     study = msgspec.structs.replace(
         found.study,
         # The words that a command repeats.
@@ -130,7 +130,7 @@ def report_inputs(
         scaling=scaling or ("strong" if batch else None),
         batch=batch,
         assumed=assumed,
-        notes=(*found.study.notes, *[of_whom] * bool(search.rates)),
+        notes=(*found.study.notes, *declared * bool(search.rates)),
     )
     return msgspec.structs.replace(found, study=study, records=records)
 

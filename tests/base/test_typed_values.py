@@ -70,8 +70,8 @@ LAUNCHERS = "  allowed: [srun]\n"
         ),
         (StudySpec, STUDY + "axes: {}\nscaling: weak\n", "3: axes: must not be empty"),
         (
-            SiteProfile, SITE + LAUNCHERS + "partitions:\n- name: a\n- name: b\n  max_tim: 1h\n",
-            "11: unknown key 'partitions.1.max_tim'; did you mean 'max_time'?",
+            SiteProfile, SITE + LAUNCHERS + "partitions:\n- name: a\n- name: b\n  memory: 1G\n",
+            "11: unknown key 'partitions.1.memory'; did you mean 'mem_per_node'?",
         ),
         (
             SiteProfile, "schema: 1\nname: a\nscheduler: slurm\n",

@@ -131,6 +131,8 @@ def test_a_printed_rate_is_assumed_to_be_of_the_job(
         "2 ranks 800.0 samples/s, 1.60 times 1 rank, efficiency 80 %, reading printed rates as "
         "those of the whole job; if each rank prints its own: --rates rank (3.20 times)." in assumed
     )
+    hpctrain("report", *names, "-o", "f.svg")
+    assert "rates rank" not in Path("f.svg").read_text()
     settled = hpctrain("report", *names, "--rates", of, "-f", "json")
     assert settled.returncode == 0
     assert f"are of the {of}, as declared" in settled.stdout

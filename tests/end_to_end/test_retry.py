@@ -51,6 +51,7 @@ def test_retry(user: User, slurm: Slurm) -> None:
     elsewhere = user.hpctrain("retry", "unlucky", "--wait", "--exclude-failed-nodes")
     assert elsewhere.returncode == 0, elsewhere.stderr
     assert "without the nodes lab1" in elsewhere.stderr
+    assert "of another job" not in elsewhere.stderr
     assert len(elsewhere.stdout.split()) == 2
     assert states(user) == {**second, (2, 1, 3): good, (2, 2, 3): good}
     moved = {row["nodes"] for row in user.runs("unlucky").values() if row["attempt"] == 3}
